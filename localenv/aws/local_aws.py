@@ -205,4 +205,3 @@ class LocalAws:
     def reset(self) -> None:
         """Forget every resource, fault and call."""
         self.control("POST", "reset")
-

@@ -1,13 +1,12 @@
 """Manifests as a situation, and manifests added to one that there is."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nodeless.cli.bounded_files import ENDINGS, STDIN, files_below
-from nodeless.cli.commands.terms import refuse, remark, text_of
+from nodeless.cli.bounded_files import UnreadableFileError
+from nodeless.cli.commands.terms import refuse, remark
 from nodeless.explain.words import count
 from nodeless.scheduling.pods.buffers import BufferReason
 
@@ -170,6 +169,7 @@ def _given(
 ) -> "tuple[FileContents, Policy | None, list[Document]]":
     """What files hold, on top of a snapshot; the policy of their settings, if any; their other objects."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
+    from nodeless.cli.manifests.files import listed_files, remarks_on, text_of_listed  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
     from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
@@ -177,11 +177,16 @@ def _given(
     faults: list[str] = []
     documents: list[Document] = []
     given, policy = FileContents(Snapshot()), None
-    for file in _listed(files):
-        try:
-            documents += documents_of(file, text_of(file))
-        except BadManifests as error:
-            faults += error.faults
+    for name in files:
+        for line in remarks_on(name):
+            remark(f"nodeless: note: {line}")
+        for file in listed_files(name):
+            try:
+                documents += documents_of(file, text_of_listed(file))
+            except BadManifests as error:
+                faults += error.faults
+            except UnreadableFileError as error:
+                refuse(str(error))
     try:
         policy = _policy_among(documents)
         given = read_documents(documents, base or Snapshot(), ReplicasMode(read_as.replicas))
@@ -251,16 +256,3 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
 def _name(manifest: dict[str, Any]) -> object:
     metadata = manifest.get("metadata")
     return metadata.get("name") if isinstance(metadata, dict) else None
-
-
-def _listed(files: Sequence[str]) -> Iterator[str]:
-    """The files, those of folders in the order of their names."""
-    for file in files:
-        path = Path(file)
-        if file == STDIN or not path.is_dir():
-            yield file
-            continue
-        found = files_below(path)
-        if not found:
-            refuse(f"{file} holds no manifests; hint: files that end with {', '.join(ENDINGS)}")
-        yield from map(str, found)

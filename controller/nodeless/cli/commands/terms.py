@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from nodeless.cli.bounded_files import UnreadableFileError, read_bytes, read_text
+from nodeless.cli.bounded_files import UnreadableFileError, read_bytes
 
 if TYPE_CHECKING:
     from nodeless.cli.live_cluster import Offline
@@ -28,14 +28,6 @@ def content_of(file: str) -> bytes:
     """The bytes of a file, or of stdin for `-`, uncompressed. Ends with exit code 2 when there are none."""
     try:
         return read_bytes(file, _GIVE)
-    except UnreadableFileError as error:
-        refuse(str(error))
-
-
-def text_of(file: str) -> str:
-    """The text of a file, or of stdin for `-`, as editors and shells encode it. Ends with exit code 2."""
-    try:
-        return read_text(file, _GIVE)
     except UnreadableFileError as error:
         refuse(str(error))
 

@@ -11,6 +11,7 @@ import yaml
 
 from nodeless.cli.bounded_files import ENDINGS, STDIN, UnreadableFileError, files_below, read_text
 from nodeless.cli.manifests.documents import BadManifests, Document, objects_of
+from nodeless.cli.manifests.kustomize import build, is_kustomization, kustomizations_below
 from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, problem_of, read_nodes
 
 
@@ -30,28 +31,44 @@ class Reading:
 
 
 def read_files(names: Sequence[str]) -> Reading:
-    """Read files, folders with all that is below them, and stdin (`-`)."""
+    """Read files, folders with all that is below them, folders of Kustomize as built, and stdin (`-`)."""
     reading = Reading()
     for name in names:
-        for file in _files_of(name, reading):
+        for file in listed_files(name):
             try:
-                text = read_text(file)
+                text = text_of_listed(file)
             except UnreadableFileError as error:
                 reading.problems.append(str(error))
             else:
                 _read_text(file, text, reading)
+        reading.remarks += remarks_on(name)
     return reading
 
 
-def _files_of(name: str, reading: Reading) -> Iterator[str]:
+def listed_files(name: str) -> list[str]:
+    """What is read for a name: itself, or the files below it in the order of their paths."""
     folder = Path(name)
-    if name == STDIN or not folder.is_dir():
-        yield name
+    if name == STDIN or not folder.is_dir() or is_kustomization(folder):
+        return [name]
+    return [str(path) for path in files_below(folder)]
+
+
+def text_of_listed(name: str) -> str:
+    """The text of a file, of stdin, or of what a folder of Kustomize makes. Raises UnreadableFileError."""
+    if name != STDIN and Path(name).is_dir() and is_kustomization(Path(name)):
+        return build(Path(name))
+    return read_text(name)
+
+
+def remarks_on(name: str) -> Iterator[str]:
+    """What is probably not meant by a folder: it holds nothing, or folders of Kustomize are read as files."""
+    folder = Path(name)
+    if name == STDIN or not folder.is_dir() or is_kustomization(folder):
         return
-    found = files_below(folder)
-    if not found:
-        reading.remarks.append(f"{name} holds no file that ends in {', '.join(ENDINGS)}")
-    yield from map(str, found)
+    if not files_below(folder):
+        yield f"{name} holds no file that ends in {', '.join(ENDINGS)}"
+    for below in kustomizations_below(folder):
+        yield f"{below} is a folder of Kustomize, and its files are read as they are; hint: give that folder"
 
 
 def _read_text(file: str, text: str, reading: Reading) -> None:
