@@ -22,7 +22,7 @@ setup: $(STAMP) ## install the locked dependencies into .venv and build (or find
 	@$(PYTHON) -m localenv build
 
 # Before any test: a build takes longer than a test may.
-programs: $(STAMP) ## the same with what the tests need besides: Helm, Prometheus
+programs: $(STAMP) ## the same with what the tests need besides: Helm, Prometheus, OpenTofu
 	@$(PYTHON) -m localenv build --tests
 
 $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml localenv/pyproject.toml

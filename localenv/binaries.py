@@ -1,9 +1,9 @@
 """Where the programs of the local environment come from: installed ones first, else built once.
 
 The control plane is looked for in `$KUBEBUILDER_ASSETS`, on PATH, in the cache, and is
-built when it is nowhere; the Pulumi engine, Helm and Prometheus likewise, from PATH on. A source that
-lacks a program is named and passed over, never mixed with another. How a build
-goes stands in `golang`, how the result is kept in `cache`.
+built when it is nowhere; the Pulumi engine, Helm, Prometheus and OpenTofu likewise, from PATH on. OpenTofu's
+providers are our own and always built. A source that lacks a program is named and passed over, never mixed
+with another. How a build goes stands in `golang`, how the result is kept in `cache`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _HELM_SOURCE = _HERE / "helm" / "source"
 _HELM_MODULE = "helm.sh/helm/v4"
 _PROMETHEUS_SOURCE = _HERE / "prometheus" / "source"
 _PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
+_OPENTOFU_SOURCE = _HERE / "opentofu" / "source"
+_OPENTOFU_MODULE = "github.com/opentofu/opentofu"
+_TOFU_PROVIDERS = _HERE / "opentofu" / "providers"
 #: What finds targets in clouds is most of its code; here they are given.
 _PROMETHEUS_TAGS = ("remove_all_sd",)
 
@@ -63,6 +66,16 @@ def prometheus(report: Report | None = None) -> Path:
 def promtool(report: Report | None = None) -> Path:
     """The `promtool` program; arguments and errors as for `control_plane_binaries`."""
     return _on_path_or_built(prometheus_program("promtool"), report or StreamReport())
+
+
+def opentofu(report: Report | None = None) -> Path:
+    """The `tofu` program; arguments and errors as for `control_plane_binaries`."""
+    return _on_path_or_built(opentofu_program(), report or StreamReport())
+
+
+def tofu_provider(name: str, report: Report | None = None) -> Path:
+    """Our provider of OpenTofu called `name` (aws, helm); otherwise as `control_plane_binaries`."""
+    return _built(tofu_provider_program(name), report or StreamReport())
 
 
 def control_plane_program() -> GoProgram:
@@ -116,11 +129,36 @@ def prometheus_program(name: str) -> GoProgram:
     )
 
 
+def opentofu_program() -> GoProgram:
+    """OpenTofu's command line; unstamped, it would call itself a development version."""
+    version = required_version(_OPENTOFU_SOURCE, _OPENTOFU_MODULE)
+    return GoProgram(
+        title=f"OpenTofu {version}",
+        source=_OPENTOFU_SOURCE,
+        package=f"{_OPENTOFU_MODULE}/cmd/tofu",
+        output="tofu",
+        variables=((f"{_OPENTOFU_MODULE}/version.dev", "no"),),
+    )
+
+
+def tofu_provider_program(name: str) -> GoProgram:
+    """A provider of OpenTofu that knows what the module in terraform/ uses, for tests of it."""
+    return GoProgram(
+        title=f"the provider {name} for the local environment",
+        source=_TOFU_PROVIDERS,
+        package=f"./{name}",
+        output=f"terraform-provider-{name}",
+    )
+
+
 def _on_path_or_built(program: GoProgram, report: Report) -> Path:
     on_path = shutil.which(program.output)
     if on_path is not None:
         return Path(on_path)
+    return _built(program, report)
 
+
+def _built(program: GoProgram, report: Report) -> Path:
     def make(folder: Path) -> None:
         build(program, folder, report)
 

@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from localenv.binaries import control_plane_binaries, helm, prometheus, promtool, pulumi_engine
+from localenv.binaries import (
+    control_plane_binaries,
+    helm,
+    opentofu,
+    prometheus,
+    promtool,
+    pulumi_engine,
+    tofu_provider,
+)
 from localenv.environment import Environment, EnvironmentFailed, Options
 from localenv.golang import BuildFailed, ToolchainMissing
 from localenv.progress import StreamReport
@@ -64,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m localenv", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="find the control plane and the Pulumi engine, or build them")
-    build.add_argument("--tests", action="store_true", help="what the tests need besides: Helm, Prometheus")
+    build.add_argument(
+        "--tests", action="store_true", help="what the tests need besides: Helm, Prometheus, OpenTofu"
+    )
     build.set_defaults(run=_build)
     up = commands.add_parser("up", help="bring the environment up and leave it running until Ctrl-C")
     up.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
@@ -87,8 +97,10 @@ def _build(options: argparse.Namespace) -> int:
     control_plane_binaries(report)
     pulumi_engine(report)
     if options.tests:
-        for of_the_tests in (helm, prometheus, promtool):
+        for of_the_tests in (helm, prometheus, promtool, opentofu):
             of_the_tests(report)
+        for name in ("aws", "helm"):
+            tofu_provider(name, report)
     return 0
 
 

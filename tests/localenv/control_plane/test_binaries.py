@@ -13,6 +13,8 @@ from localenv.binaries import (
     control_plane_program,
     helm,
     helm_program,
+    opentofu,
+    opentofu_program,
     pulumi_engine,
     pulumi_program,
 )
@@ -105,7 +107,9 @@ def test_a_lone_etcd_on_path_does_not_count(
 
 
 OTHERS = pytest.mark.parametrize(
-    ("find", "program"), [(pulumi_engine, pulumi_program()), (helm, helm_program())], ids=["pulumi", "helm"]
+    ("find", "program"),
+    [(pulumi_engine, pulumi_program()), (helm, helm_program()), (opentofu, opentofu_program())],
+    ids=["pulumi", "helm", "tofu"],
 )
 
 
