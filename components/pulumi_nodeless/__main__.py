@@ -1,4 +1,4 @@
-"""Write what is derived from the components: the package's schema, reference pages, files of the Helm charts.
+"""Write what is derived from the components: schema, pages, files of the charts and of the Terraform module.
 
     python -m pulumi_nodeless generate [--check]
 
@@ -14,6 +14,7 @@ from pulumi_nodeless.chart import chart_files
 from pulumi_nodeless.permissions import permissions_page
 from pulumi_nodeless.reference import pages
 from pulumi_nodeless.schema import package_schema
+from pulumi_nodeless.terraform import module_files
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,13 +24,15 @@ def generated() -> dict[Path, str]:
     schema = package_schema()
     made = {Path("components/schema.json"): json.dumps(schema, indent=2, ensure_ascii=False) + "\n"}
     made[Path("docs/components/permissions.md")] = permissions_page()
-    made |= chart_files()
+    made |= chart_files() | module_files()
     return made | {Path("docs/components") / name: text for name, text in pages(schema).items()}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m pulumi_nodeless", description=__doc__.partition("\n")[0])
-    parser.add_argument("command", choices=["generate"], help="write schema, pages and charts' files")
+    parser.add_argument(
+        "command", choices=["generate"], help="write schema, pages, files of charts and module"
+    )
     parser.add_argument("--check", action="store_true", help="only compare; exit code 1 on a difference")
     arguments = parser.parse_args()
     stale = 0

@@ -30,6 +30,11 @@ RETENTION_SECONDS: Final = 300
 """A warning that nobody read for so long warns of something that has happened."""
 
 
+def rule_description(key: str) -> str:
+    """What the rule of this key says of itself."""
+    return f"Warnings for the node provisioner: {key}"
+
+
 class InterruptionQueueArgs(TypedDict):
     """Whose controller is warned."""
 
@@ -81,7 +86,7 @@ class InterruptionQueue(pulumi.ComponentResource):
     ) -> aws.cloudwatch.EventRule:
         rule = aws.cloudwatch.EventRule(
             f"{name}-{key}",
-            description=f"Warnings for the node provisioner: {key}",
+            description=rule_description(key),
             event_pattern=json.dumps(dict(pattern), sort_keys=True),
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self),
