@@ -359,7 +359,7 @@ variable "node_iam_role_use_name_prefix" {
 }
 
 variable "node_iam_role_path" {
-  description = "Path of the nodes' role and the instance profile"
+  description = "Path of the nodes' role and the instance profile. aws-auth knows roles without a path only"
   type        = string
   default     = "/"
   nullable    = false
