@@ -54,6 +54,9 @@ class Tofu:
             "TF_DATA_DIR": str(workshop / "data"),
             "TF_IN_AUTOMATION": "1",
             "CHECKPOINT_DISABLE": "1",
+            # Its processes and the providers' end in a second: collecting garbage is a quarter of their work.
+            "GOGC": "off",
+            "GOMEMLIMIT": "1GiB",
             **environment,
         }
         self.run("init", "-input=false", "-backend=false")

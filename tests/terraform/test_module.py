@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -365,14 +366,43 @@ def test_generated_names_fit_into_what_their_service_allows(module: Tofu) -> Non
     assert [address for address, excess in lengths.items() if excess > 0] == []
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_bad_value_is_refused_with_what_to_do(module: Tofu, case: str) -> None:
-    variables, message = REFUSED[case]
+#: What a plan finds out, not a variable by itself.
+BY_THE_PLAN = "nobody"
+#: Variables with conditions on another one.
+RELATED = {"create_node_iam_role": "node_iam_role_arn", "irsa_oidc_provider_arn": "enable_irsa"}
+
+
+def _about(case: str) -> set[str]:
+    return {RELATED.get(name, name) for name in REFUSED[case][0]}
+
+
+def _groups() -> list[list[str]]:
+    """Cases that can be refused by one plan: no two of them are about one variable."""
+    groups: list[list[str]] = []
+    for case in REFUSED:
+        for group in groups:
+            taken = {name for other in group for name in _about(other)}
+            if not taken & _about(case) and BY_THE_PLAN not in (case, *group):
+                group.append(case)
+                break
+        else:
+            groups.append([case])
+    return groups
+
+
+@pytest.mark.parametrize("group", _groups(), ids=lambda group: group[0])
+def test_bad_values_are_refused_with_what_to_do(module: Tofu, group: list[str]) -> None:
+    variables: dict[str, Any] = dict(CLUSTER)
+    for case in group:
+        variables |= REFUSED[case][0]
     with pytest.raises(TofuFailed) as refused:
-        module.plan({**CLUSTER, **variables})
-    text = " ".join(str(refused.value).replace("│", " ").split())
-    assert message in text
-    assert "hint: " in text
+        module.plan(variables)
+    found = [" ".join(part.split()) for part in str(refused.value).replace("│", " ").split("Error: ")]
+    for case in group:
+        message = re.compile(rf"(?<!\w){re.escape(REFUSED[case][1])}")
+        told = [part for part in found if message.search(part)]
+        assert len(told) == 1, case
+        assert "hint: " in told[0], case
 
 
 def test_every_validation_of_a_variable_is_tried() -> None:
