@@ -142,13 +142,16 @@ def taken_over(cloud: Cloud, tmp_path: Path) -> Iterator[Tofu]:
     before.mkdir()
     (before / "main.tf.json").write_text(json.dumps(_of_the_submodule()))
     shutil.copytree(MODULE, root / "nodeless", ignore=shutil.ignore_patterns(".terraform*", "examples"))
-    (root / "main.tf").write_text('module "karpenter" {\n  source = "./before"\n}\n')
+    (root / "main.tf").write_text(_THE_SUBMODULE)
     tofu = Tofu(root, tmp_path / "tofu", cloud.aws.environment())
     tofu.apply({}, state="karpenter")
     (root / "main.tf").write_text(_block_of_the_guide())
     tofu.run("init", "-input=false", "-backend=false")
     yield tofu
     tofu.destroy({}, state="karpenter")
+
+
+_THE_SUBMODULE = 'module "karpenter" {\n  source = "./before"\n}\n'
 
 
 def _block_of_the_guide() -> str:
@@ -195,3 +198,17 @@ def test_after_the_apply_nothing_is_left_to_do(taken_over: Tofu, cloud: Cloud) -
     assert actions(taken_over.plan({}, state="karpenter")) == {}
     queues = cloud.client("sqs").list_queues(QueueNamePrefix="Karpenter-demo")["QueueUrls"]
     assert [Path(url).name for url in queues] == ["Karpenter-demo"]
+
+
+def test_the_way_back_replaces_nothing_either(taken_over: Tofu) -> None:
+    taken_over.apply({}, state="karpenter")
+    (taken_over.folder / "main.tf").write_text(_THE_SUBMODULE)
+    taken_over.run("init", "-input=false", "-backend=false")
+    done = actions(taken_over.plan({}, state="karpenter"))
+    gone = {address.removeprefix("module.karpenter.") for address, what in done.items() if "delete" in what}
+    assert gone == {
+        'aws_cloudwatch_event_rule.this["capacity_reservation_interruption"]',
+        'aws_cloudwatch_event_target.this["capacity_reservation_interruption"]',
+        'aws_iam_role_policy_attachment.node["AmazonEC2ContainerRegistryReadOnly"]',
+        'aws_iam_role_policy_attachment.node["AmazonSSMManagedInstanceCore"]',
+    }
