@@ -520,6 +520,15 @@ def test_two_objects_of_one_name_are_told_where_they_stand(file: Any) -> None:
     assert f'warning: metadata.name: "default" is the name of the Provisioner at {path}:1, too' in line
 
 
+def test_two_versions_of_one_pool_are_one_object_of_the_cluster(file: Any) -> None:
+    older = node_pool() | {"apiVersion": "karpenter.sh/v1beta1"}
+    path = file(node_pool(), older)
+
+    result = nodeless("validate", path)
+
+    assert f'metadata.name: "default" is the name of the NodePool at {path}:1, too' in result.stdout
+
+
 def test_items_that_are_no_objects_are_faults_each() -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [3, None, "x", [], {"kind": "NodePool"}] * 2}
 

@@ -88,7 +88,10 @@ def test_an_object_given_twice_is_told(file):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory; hint: give YAML or JSON files"),
+        (
+            ["nowhere.yaml"],
+            "nowhere.yaml cannot be read: No such file or directory; hint: give YAML or JSON files",
+        ),
         (["-"], "-: no object in it; hint: what made the input may have failed"),
         (["--kubeconfig", "nowhere"], "or give manifests or --snapshot, which need no cluster"),
         ([EXAMPLES, "--html", "nowhere/report.html"], "nowhere/report.html cannot be written: No such file"),

@@ -170,17 +170,24 @@ def _faults(manifest: Any, around: ValidationContext) -> list[FieldError]:
 
 
 def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
-    """A warning for the later of two objects of one name."""
+    """A warning for the later of two objects of one name, in whichever versions of their kind."""
     kind = _kind_of(document.value)
     metadata = document.value.get("metadata") if kind is not None else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    subject = subject_of(document.value)
-    alike = (document for document in reading.documents if _kind_of(document.value) is kind)
-    first = next(manifest for manifest in alike if subject_of(manifest.value) == subject)
-    if kind is not None and name and first is not document:
+    if kind is None or not name:
+        return
+    alike = (each for each in reading.documents if _is_of(kind, each.value))
+    first = next(each for each in alike if subject_of(each.value) == subject_of(document.value))
+    if first is not document:
         fault = f"is the name of the {kind.kind} at {first.at()}, too"
         hint = "applied in turn, this one replaces it"
         yield FieldError("metadata.name", name, fault, hint, warning=True)
+
+
+def _is_of(kind: Kind, manifest: Any) -> bool:
+    """Whether a manifest is of a kind, in any of its versions: a cluster has one object for all of them."""
+    other = _kind_of(manifest)
+    return other is not None and (other.group, other.kind) == (kind.group, kind.kind)
 
 
 def _validation_context(manifests: list[Any]) -> ValidationContext:
