@@ -116,6 +116,42 @@ def test_the_target_is_looked_for_in_the_autoscalers_namespace(file):
     assert planned(file, elsewhere, an_hpa(minReplicas=5, maxReplicas=9)) == 1
 
 
+@pytest.mark.parametrize(
+    ("annotations", "numbers"),
+    [
+        ({"autoscaling.keda.sh/paused": "true"}, (4, 4, 4)),
+        ({"autoscaling.keda.sh/paused": "false"}, (6, 6, 9)),
+        ({"autoscaling.keda.sh/paused-replicas": "2"}, (2, 2, 2)),
+        ({"autoscaling.keda.sh/paused-replicas": "0", "autoscaling.keda.sh/paused": "true"}, (0, 0, 0)),
+    ],
+)
+def test_a_paused_scaled_object_leaves_the_workload_alone(file, annotations, numbers):
+    """KEDA: with a number the workload has that many replicas, without one it stays as it is."""
+    paused = a_scaled_object(minReplicaCount=6, maxReplicaCount=9)
+    paused["metadata"]["annotations"] = annotations
+    given = (a_workload(replicas=4), paused)
+
+    assert tuple(planned(file, *given, mode=mode) for mode in ("min", "current", "max")) == numbers
+
+
+def test_the_number_of_a_pause_is_a_number(file):
+    paused = a_scaled_object()
+    paused["metadata"]["annotations"] = {"autoscaling.keda.sh/paused-replicas": "all"}
+    refused = nodeless(file(provisioner(), node_template(), a_workload(), paused))
+    assert refused.exit_code == 2
+    assert (
+        "metadata.annotations[autoscaling.keda.sh/paused-replicas]: 'all' is no number of pods"
+        in refused.stderr
+    )
+
+
+@pytest.mark.parametrize(("replicas", "numbers"), [(0, (0, 0, 9)), (1, (0, 6, 9)), (7, (0, 7, 9))])
+def test_an_idle_workload_has_fewer_replicas_than_the_minimum_and_none_between(file, replicas, numbers):
+    scaler = a_scaled_object(idleReplicaCount=0, minReplicaCount=6, maxReplicaCount=9)
+    given = (a_workload(replicas=replicas), scaler)
+    assert tuple(planned(file, *given, mode=mode) for mode in ("min", "current", "max")) == numbers
+
+
 def test_the_autoscaler_that_keda_makes_is_not_a_second_one(file):
     hpa = an_hpa("keda-hpa-scaler", minReplicas=1, maxReplicas=9)
     hpa["metadata"]["ownerReferences"] = [KEDAS]

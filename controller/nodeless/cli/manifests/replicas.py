@@ -6,7 +6,7 @@ within the range as the autoscaler would.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +14,7 @@ from nodeless.api.validation import subject_of
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.members import (
     Unusable,
+    checked_number,
     group_of,
     mapping_at,
     metadata_of,
@@ -31,6 +32,8 @@ _ROLLOUT = ("argoproj.io", "Rollout")
 _TARGET = "spec.scaleTargetRef"
 #: What KEDA takes a ScaledObject without `maxReplicaCount` to allow.
 _KEDA_MOST = 100
+#: Annotations with which KEDA leaves a workload alone: as it is, or with a number of replicas.
+_PAUSED, _PAUSED_REPLICAS = "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas"
 
 
 class ReplicasMode(StrEnum):
@@ -59,14 +62,20 @@ class _Range:
     least: int
     most: int
     zero_turns_off: bool
+    idle: int | None = None
+    """Fewer than the least: what it may have while it has nothing to do."""
 
     def number(self, given: int | None, mode: ReplicasMode) -> int:
         """The replicas that are planned, of what `spec.replicas` says."""
         if given == 0 and self.zero_turns_off and self.least:
             return 0
-        if mode is ReplicasMode.CURRENT:
-            return min(max(1 if given is None else given, self.least), self.most)
-        return self.least if mode is ReplicasMode.MIN else self.most
+        if mode is ReplicasMode.MAX:
+            return self.most
+        if self.idle is not None and (mode is ReplicasMode.MIN or given == self.idle):
+            return self.idle
+        if mode is ReplicasMode.MIN:
+            return self.least
+        return min(max(1 if given is None else given, self.least), self.most)
 
 
 Given = Sequence[tuple[Document, Mapping[str, Any]]]
@@ -129,6 +138,13 @@ class _Scaler:
 
     def _scale(self, document: Document, manifest: Mapping[str, Any], by: dict[_Key, str]) -> None:
         if self._is_kedas(manifest):
+            return
+        if _kind(manifest) == _SCALED_OBJECT and _is_paused(manifest):
+            target = mapping_at(manifest, _TARGET)
+            self._found.notes.append(
+                f"{text_at(target, 'kind', _TARGET, 'Deployment')}/{text_at(target, 'name', _TARGET)} in "
+                f"{namespace_of(manifest)}: planned as it is, {subject_of(manifest)} is paused"
+            )
             return
         limits = _hpa(manifest) if _kind(manifest) == _HPA else _scaled_object(manifest)
         if limits.target in by:
@@ -197,11 +213,29 @@ def _hpa(manifest: Mapping[str, Any]) -> _Range:
 
 
 def _scaled_object(manifest: Mapping[str, Any]) -> _Range:
-    """KEDA scales from and to zero by itself."""
+    """KEDA scales from and to zero by itself, or to `idleReplicaCount` while no trigger is active."""
     spec = mapping_at(manifest, "spec")
     least = number_at(spec, "minReplicaCount", "spec", default=0)
     most = number_at(spec, "maxReplicaCount", "spec", default=_KEDA_MOST)
-    return _range(manifest, least, most, ("minReplicaCount", "maxReplicaCount"), zero_turns_off=False)
+    limits = _range(manifest, least, most, ("minReplicaCount", "maxReplicaCount"), zero_turns_off=False)
+    fixed = _annotation(manifest, _PAUSED_REPLICAS)
+    if fixed is not None:
+        path = f"metadata.annotations[{_PAUSED_REPLICAS}]"
+        number = checked_number(int(fixed) if fixed.isascii() and fixed.isdigit() else fixed, path)
+        return replace(limits, least=number, most=number)
+    idle = number_at(spec, "idleReplicaCount", "spec", default=least)
+    return replace(limits, idle=idle if idle < least else None)
+
+
+def _is_paused(manifest: Mapping[str, Any]) -> bool:
+    """Whether KEDA leaves the workload with the replicas that it has."""
+    return _annotation(manifest, _PAUSED) == "true" and _annotation(manifest, _PAUSED_REPLICAS) is None
+
+
+def _annotation(manifest: Mapping[str, Any], name: str) -> str | None:
+    annotations = metadata_of(manifest).get("annotations")
+    found = annotations.get(name) if isinstance(annotations, Mapping) else None
+    return None if found is None else str(found)
 
 
 def _range(
