@@ -15,6 +15,7 @@ from tests.scheduling.factories import (
     NOW,
     beside,
     claim,
+    instance_type,
     needs,
     node,
     plan,
@@ -152,6 +153,20 @@ def test_pods_keep_their_places_where_each_of_three_workloads_shuts_out_another(
     again = solved(waiting, TYPES)
     assert again.placements == expected
     assert not again.new_nodes
+
+
+def test_no_pod_is_given_up_for_one_that_was_left_over():
+    """The large one may begin on a node of its own only while none of the small ones has a place."""
+    large = pods(1, "60", name="large", labels={"app": "b"}, affinity=(beside(HOSTNAME, "b"),))
+    small = pods(3, "30", name="small", labels={"app": "b"}, spread=(spread(HOSTNAME, "b"),))
+    types = (instance_type("c64", 64, 128), instance_type("c32", 32, 64))
+    seen = snapshot(large, small, pool("first", limits={"cpu": "140"}))
+    made = solved(seen, types)
+    assert [refusal.pod for refusal in made.refusals] == ["default/small-2"]
+    waiting, expected = with_claims(seen, made)
+    again = solved(waiting, types)
+    assert [refusal.pod for refusal in again.refusals] == ["default/small-2"]
+    assert again.placements == expected
 
 
 def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():

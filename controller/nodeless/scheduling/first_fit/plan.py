@@ -324,13 +324,13 @@ def _rooms_there(pods: PodClass, first_fit: FirstFitPlan, inputs: SchedulingInpu
 def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[FirstFitPlan, SchedulingInput]:
     """The plan, made again in an order that keeps pods where they are expected, where that takes another one.
 
-    So it may be where such a pod is left over, or a node is bought for it.
+    So it may be where such a pod is left over, or a node is bought for it. Of two plans that leave as many
+    pods, the one that gives up fewer of those that an earlier pass had placed.
     """
     if not first_fit.displaced_classes or _hurried(first_fit, inputs):
         return first_fit, inputs
-    unplaced = {key for _, keys in first_fit.left for key in keys}
-    unplaced.update(key for node in first_fit.nodes for key in node.pods)
-    out = [pods for pods in first_fit.displaced_classes if not unplaced.isdisjoint(pods.pods)]
+    lost = _lost(first_fit, inputs)
+    out = [pods for pods in first_fit.displaced_classes if not lost.isdisjoint(pods.pods)]
     if not out:
         return first_fit, inputs
 
@@ -344,9 +344,18 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
         return first_fit, inputs
     ordered = replace(inputs, order=order)
     other = _laid(ordered)
-    if (other.refused, *_bought(other, inputs)) < (first_fit.refused, *_bought(first_fit, inputs)):
-        return other, ordered
-    return first_fit, inputs
+    now, then = (
+        (each.refused, len(_lost(each, inputs)), *_bought(each, inputs)) for each in (other, first_fit)
+    )
+    return (other, ordered) if now < then else (first_fit, inputs)
+
+
+def _lost(first_fit: FirstFitPlan, inputs: SchedulingInput) -> set[str]:
+    """The pods that are expected on room which is there, and are left over or get a new node."""
+    there = {slot.name for slot in inputs.slots}
+    left = (key for _, keys in (*first_fit.left, *first_fit.aside) for key in keys)
+    bought = (key for node in first_fit.nodes for key in node.pods)
+    return {key for key in (*left, *bought) if inputs.places.get(key) in there}
 
 
 def _chosen(first_fit: FirstFitPlan, inputs: SchedulingInput, choices: Sequence[Choice]) -> FirstFitPlan:
