@@ -8,10 +8,12 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # Compiled modules are kept, in .venv, whatever the shell says: most of what a process of ours does to start is compiling.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+# A notice of the docs' theme about a version of MkDocs that it does not run on.
+export NO_MKDOCS_2_WARNING := 1
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup programs demo test unit cluster environment properties chaos check conformance bench judge mutants soak clean lock
+.PHONY: help install setup programs browser demo test unit cluster environment properties chaos check docs conformance bench judge mutants soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -25,6 +27,9 @@ setup: $(STAMP) ## install the locked dependencies into .venv and build (or find
 programs: $(STAMP) ## the same with what the tests need besides: Helm, Prometheus, OpenTofu
 	@$(PYTHON) -m localenv build --tests
 
+browser: # a Chromium for the tests of the docs
+	@bash .ci/browser
+
 $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml localenv/pyproject.toml
 	@bash .ci/install $(VENV)
 	@touch $(STAMP)
@@ -32,10 +37,10 @@ $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/
 demo: setup ## bring up the whole environment on this machine and run the labs on it (ARGS=--json for JSON on stdout)
 	@$(PYTHON) -m localenv demo $(ARGS)
 
-test: programs ## run every test (ARGS are handed to pytest)
+test: programs browser ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
 
-unit: $(STAMP) ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
+unit: $(STAMP) browser ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not cluster and not environment" $(ARGS)
 
 cluster: programs ## run the tests that need a control plane, and no more
@@ -54,7 +59,7 @@ chaos: setup ## kill leaders at every instruction, break everything around them,
 fuzz: setup ## throw 20,000 drawn objects at the controller beside an honest workload (ARGS="--objects 2000 --seed 7")
 	@$(PYTHON) -m tests.fuzz.run $(ARGS)
 
-check: $(STAMP) ## format, lint, types, layers, generated files
+check: $(STAMP) ## format, lint, types, layers, generated files, docs
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
@@ -63,6 +68,11 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(PYTHON) -m pulumi_nodeless generate --check
 	@$(VENV)/bin/hadolint controller/Dockerfile
 	@$(PYTHON) -m infra.image sbom --check
+	@$(PYTHON) -m mkdocs --quiet build
+
+docs: $(STAMP) ## build the docs site into site/ (a dead link, or a page left out of mkdocs.yml, fails)
+	@$(PYTHON) -m mkdocs --quiet build
+	@echo "site/index.html; python -m http.server --directory site serves it, with its search" >&2
 
 conformance: setup ## run Karpenter's own end-to-end suites, those specs without a result yet (SPEC="part of a name" for one, ARGS=--help)
 	@$(PYTHON) -m localenv.conformance $(if $(SPEC),--spec "$(SPEC)") $(ARGS)
@@ -98,5 +108,5 @@ lock: ## resolve the dependencies again and write the two lock files
 	@$(PYTHON) -m infra.image sbom
 
 clean: ## remove what the targets above made in this folder (the cache outside it stays)
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
