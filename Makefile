@@ -65,13 +65,14 @@ check: $(STAMP) ## format, lint, types, layers, generated files, docs
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 	@$(PYTHON) -m nodeless crds controller/crds --check
+	@$(PYTHON) -m nodeless reference docs --check
 	@$(PYTHON) -m pulumi_nodeless generate --check
 	@$(VENV)/bin/hadolint controller/Dockerfile
 	@$(PYTHON) -m infra.image sbom --check
-	@$(PYTHON) -m mkdocs --quiet build
+	@$(PYTHON) -m mkdocs build  # never --quiet: a silenced warning fails no build
 
 docs: $(STAMP) ## build the docs site into site/ (a dead link, or a page left out of mkdocs.yml, fails)
-	@$(PYTHON) -m mkdocs --quiet build
+	@$(PYTHON) -m mkdocs build  # never --quiet: a silenced warning fails no build
 	@echo "site/index.html; python -m http.server --directory site serves it, with its search" >&2
 
 conformance: setup ## run Karpenter's own end-to-end suites, those specs without a result yet (SPEC="part of a name" for one, ARGS=--help)

@@ -1,6 +1,7 @@
 """How pages become the site's: links, lists, the navigation; and a build that fails on what is wrong."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,12 @@ def test_a_dead_link_a_dead_anchor_and_a_forgotten_page_fail_the_build(tmp_path:
 )  # fmt: skip
 def test_lists_are_those_of_the_generator(written: list[str], made: list[str]) -> None:
     assert list(docs_site._lists(iter(written))) == made
+
+
+def test_the_make_targets_do_not_silence_what_fails_a_build() -> None:
+    calls = re.findall(r"-m mkdocs (.*)", (ROOT / "Makefile").read_text())
+    assert len(calls) == 2
+    assert [call for call in calls if call.split("#")[0].split() != ["build"]] == []
 
 
 def test_a_folder_of_the_navigation_has_all_pages_that_are_not_named_elsewhere(tmp_path: Path) -> None:

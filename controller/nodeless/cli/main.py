@@ -106,7 +106,7 @@ ENTRIES = (
     ),
     Entry(
         "reference",
-        "Write the reference pages of settings, metrics and events, generated from their tables.",
+        "Write the reference pages: settings, metrics, events, kinds and fields, commands, messages.",
         _OWN,
         "nodeless.cli.reference:reference",
     ),

@@ -1,6 +1,6 @@
-"""The pages of docs/ that are made from tables: settings, metrics, events.
+"""The pages of docs/ that are made from the code: settings, metrics, events, kinds, commands, messages.
 
-`nodeless reference docs` writes them; a test keeps them equal to the tables.
+`nodeless reference docs` writes them; `--check`, and a test, keep them equal to the code.
 """
 
 from collections.abc import Iterable
@@ -9,24 +9,47 @@ from typing import Annotated, Any
 
 import typer
 
+from nodeless.cli.commands.terms import refuse
+from nodeless.cli.reference_text import code as _code
+from nodeless.cli.reference_text import listed as _listed
+from nodeless.cli.reference_text import page as _page
+from nodeless.cli.reference_text import table as _table
 from nodeless.operator.config_sources import flag_of
-
-_MADE = "<!-- Made by `nodeless reference docs` from the tables in the code: change those. -->"
 
 reference = typer.Typer()
 
 
 @reference.command(name="reference", rich_help_panel="For those who change nodeless")
-def write(directory: Annotated[Path, typer.Argument(help="Folder of the pages")] = Path("docs")) -> None:
-    """Write the reference pages of settings, metrics and events, generated from their tables."""
+def write(
+    directory: Annotated[Path, typer.Argument(help="Folder of the pages")] = Path("docs"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference")
+    ] = False,
+) -> None:
+    """Write the reference pages: settings, metrics, events, kinds and fields, commands, messages."""
+    stale = []
     for name, text in pages().items():
-        (directory / name).write_text(text)
-        typer.echo(directory / name)
+        file = directory / name
+        if not check:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            typer.echo(file)
+        elif not file.is_file() or file.read_text() != text:
+            stale.append(str(file))
+    if stale:
+        hint = f"run `nodeless reference {directory}`"
+        refuse(f"not what the code says: {', '.join(stale)}; hint: {hint}", code=1)
 
 
 def pages() -> dict[str, str]:
     """The pages by file name."""
-    return {"settings.md": _settings(), "metrics.md": _metrics(), "events.md": _events()}
+    # Imported here: the schemas take long to make, and plans need none of them.
+    from nodeless.cli.reference_commands import command_pages  # noqa: PLC0415
+    from nodeless.cli.reference_fields import field_pages  # noqa: PLC0415
+    from nodeless.cli.reference_messages import message_pages  # noqa: PLC0415
+
+    tables = {"settings.md": _settings(), "metrics.md": _metrics(), "events.md": _events()}
+    return {**tables, **field_pages(), **command_pages(), **message_pages()}
 
 
 def _settings() -> str:
@@ -131,9 +154,9 @@ def _events() -> str:
 
     rows = (
         (
-            f"`{rule.reason}`",
+            f"[`{rule.reason}`](messages.md#{rule.reason.lower()})",
             rule.type,
-            _listed(rule.kinds, code=False),
+            _listed(rule.kinds, as_code=False),
             f"once in {rule.silent_seconds / 60:.0f} min"
             + ("" if rule.by_message else " for an object")
             + (f", {rule.per_second:.0f}/s, {rule.burst} at once" if rule.per_second else ""),
@@ -147,21 +170,3 @@ def _events() -> str:
 namespace are in `default`. What is queued when the process ends is written for up to three seconds.""",
         _table(("Reason", "Type", "On", "Deduplicated", "Meaning"), rows),
     )
-
-
-def _page(title: str, *parts: str) -> str:
-    return "\n\n".join((f"# {title}", _MADE, *parts)) + "\n"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
-
-
-def _code(text: str) -> str:
-    return f"`{text}`" if text else ""
-
-
-def _listed(names: Iterable[str], *, code: bool = True) -> str:
-    return ", ".join(_code(name) if code else name for name in names)

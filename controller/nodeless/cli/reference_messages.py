@@ -1,0 +1,27 @@
+"""The index of messages: every code that events, conditions, plans and `nodeless why` show."""
+
+from collections import defaultdict
+
+from nodeless.cli.message_index import Entry, entries
+from nodeless.cli.reference_text import page
+
+_INTRODUCTION = """Each code that nodeless writes into events, conditions, plans and answers of `nodeless why`: where it
+occurs, what it means and what to do. "Nothing" means that nodeless handles it, or that it only informs you. To start
+from what you see in the cluster, go to [troubleshooting](troubleshooting.md).
+
+A condition that holds has its own name as its reason (`Registered`, `AMIsReady`). The reason of a condition `Ready` that is
+not true joins the name and the status of the condition that keeps it from being so: `LaunchedFalse`, `NodeClassReadyUnknown`."""
+
+
+def message_pages() -> dict[str, str]:
+    """The page by its file name."""
+    by_code: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in entries():
+        by_code[entry.code].append(entry)
+    parts = [_INTRODUCTION]
+    for name in sorted(by_code, key=str.lower):
+        parts.append(f"## {name}")
+        parts += [
+            f"*{entry.where}.* {entry.meaning} **What to do:** {entry.remedy}" for entry in by_code[name]
+        ]
+    return {"messages.md": page("Messages", *parts)}
