@@ -168,3 +168,35 @@ def test_a_page_that_scrolls_sideways_would_be_found(phone: Page, address: str, 
     phone.goto(f"{address}/settings.html")
     assert list(phone.evaluate(SHOWN_IN_TURN, [f"{address}/assets/wide.html"]).values()) == [500]
     wide.unlink()
+
+
+def smallest_text(picture: Path) -> float:
+    """The smallest font of a drawing, in its own units."""
+    return min(float(size) for size in re.findall(r'font-size="([\d.]+)"', picture.read_text()))
+
+
+def test_pictures_can_be_read_on_a_phone_in_the_dark(phone: Page, site: Path, address: str) -> None:
+    drawings = {file.name: file for file in (site / "images").glob("*.svg")}
+    assert len(drawings) >= 3
+    seen = set()
+    for name in ("concepts", "architecture"):
+        phone.goto(f"{address}/{name}.html")
+        for image in phone.locator("article img").all():
+            shown, natural, source = image.evaluate("i => [i.clientWidth, i.naturalWidth, i.src]")
+            assert natural > 0, source[:80]
+            file = drawings.get(source.rsplit("/", 1)[-1])
+            # Diagrams of Mermaid have text of 16 pixels and are not made smaller.
+            size = smallest_text(file) if file else 16.0
+            assert size * shown / natural >= SMALLEST_TEXT, source[:80]
+            seen.add(source.rsplit("/", 1)[-1])
+    assert set(drawings) <= seen
+    for file in drawings.values():
+        # Dark ink stands on paper of its own, whatever the page's color is.
+        assert re.search(r'<rect width="\d+" height="\d+" rx="10" fill="#f', file.read_text()), file.name
+
+
+def test_a_phone_shows_diagrams_on_paper_in_the_dark(phone: Page, address: str) -> None:
+    phone.goto(f"{address}/architecture.html")
+    assert phone.evaluate("document.body.dataset.mdColorScheme") == "slate"
+    paper = phone.locator(".diagram").first.evaluate("e => getComputedStyle(e).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
