@@ -179,7 +179,7 @@ def test_pictures_can_be_read_on_a_phone_in_the_dark(phone: Page, site: Path, ad
     drawings = {file.name: file for file in (site / "images").glob("*.svg")}
     assert len(drawings) >= 3
     seen = set()
-    for name in ("concepts", "architecture"):
+    for name in ("index", "concepts", "architecture"):
         phone.goto(f"{address}/{name}.html")
         for image in phone.locator("article img").all():
             shown, natural, source = image.evaluate("i => [i.clientWidth, i.naturalWidth, i.src]")
