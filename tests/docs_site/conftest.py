@@ -12,12 +12,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 VERSION, OLDER = "0.2", "0.1"
 #: By these names distributions install it.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# What is expected comes in milliseconds; on a machine that is busy with other tests, later.
+expect.set_options(timeout=60_000)
 IDENTITY = {f"GIT_{role}_{part}": "docs" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
 
 

@@ -46,6 +46,7 @@ def documents(site: Path) -> dict[Path, Document]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(60_000)
     yield context.new_page()
     context.close()
 
@@ -102,25 +103,39 @@ def test_nothing_is_loaded_from_another_host(documents: dict[Path, Document]) ->
     assert foreign == set()
 
 
-@pytest.mark.parametrize(
-    ("term", "title"),
-    [
-        ("batchMaxDuration", "Settings"),
-        ("migrate cluster autoscaler", "Migrate from Cluster Autoscaler"),
-        ("nodeless_plan_realized_ratio", "Metrics"),
-    ],
-)
-def test_search_finds_a_page(page: Page, address: str, term: str, title: str) -> None:
+SEARCH = "[data-md-component=search-query]"
+#: What a reader looks for, and the page that has it.
+TERMS = {
+    "migrate cluster autoscaler": "Migrate from Cluster Autoscaler",
+    "TaintNotTolerated": "Messages",
+    "spec.disruption.budgets": "NodePool",
+    "spot-percent": "Command line",
+    "batchMaxDuration": "Settings",
+}
+
+
+def test_search_finds_pages(page: Page, address: str) -> None:
     hosts = set()
     page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
     page.goto(f"{address}/index.html")
-    page.locator("[data-md-component=search-query]").focus()
+    page.locator(SEARCH).focus()
     expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching")
-    page.locator("[data-md-component=search-query]").press_sequentially(term)
-    found = page.locator(".md-search-result__link", has=page.locator("h1", has_text=title))
+    for term, title in TERMS.items():
+        page.locator(SEARCH).fill("")
+        page.locator(SEARCH).press_sequentially(term)
+        found = page.locator(".md-search-result__link", has=page.locator("h1", has_text=title))
+        expect(found.first, f"{term} is not found in {title}").to_be_attached()
     found.first.click()
-    expect(page.locator("article h1")).to_contain_text(title)
+    expect(page.locator("article h1")).to_contain_text("Settings")
     assert hosts == {"127.0.0.1"}
+
+
+def test_search_finds_nothing_where_there_is_nothing(page: Page, address: str) -> None:
+    page.goto(f"{address}/index.html")
+    page.locator(SEARCH).focus()
+    expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching")
+    page.locator(SEARCH).press_sequentially("zyxwvut")
+    expect(page.locator(".md-search-result__meta")).to_have_text("No matching documents")
 
 
 def test_a_reader_can_choose_another_version(page: Page, address: str) -> None:
@@ -149,6 +164,7 @@ SHOWN_IN_TURN = """async (pages) => {
 @pytest.fixture
 def phone(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport=PHONE, color_scheme="dark")
+    context.set_default_timeout(60_000)
     yield context.new_page()
     context.close()
 
