@@ -79,8 +79,8 @@ def _settings() -> str:
     )
     return _page(
         "Settings",
-        f"""What is given closest to the process counts: a flag, then a variable, then the ConfigMap `{SETTINGS_NAME}`
-in the controller's namespace, then the default. A variable's flag has the same words (`BATCH_MAX_DURATION`,
+        f"""A flag overrides an environment variable, that overrides the ConfigMap `{SETTINGS_NAME}` in the controller's
+namespace, and that overrides the default. A variable's flag has the same words (`BATCH_MAX_DURATION`,
 `--batch-max-duration`). With `CLUSTER_NAME` given, no ConfigMap is needed.
 
 The ConfigMap is watched. A value that cannot be used leaves the last good one in force, at the start the default,
