@@ -472,7 +472,7 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
     ),
     ConditionReason(
         "NotFound",
-        f"any condition of {_CLASS}",
+        f"conditions of {_CLASS}",
         "What the field in the message selects does not exist.",
         "Correct the field.",
     ),
@@ -508,7 +508,7 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
     ),
     ConditionReason(
         "Unauthorized",
-        f"conditions of {_CLASS}, `Launched` of {_CLAIM}",
+        f"`Launched` of {_CLAIM}, and conditions of {_CLASS}",
         "AWS refuses the call that the message names.",
         "Compare the controller's role with [the permissions](components/permissions.md).",
     ),
@@ -580,7 +580,7 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
     ),
     ConditionReason(
         "CloudUnavailable",
-        f"any condition of {_CLASS}",
+        f"conditions of {_CLASS}",
         "AWS gave no answer.",
         "Usually nothing: it is asked again. If it lasts, look at the controller's log.",
     ),
@@ -751,7 +751,9 @@ def entries() -> Iterator[Entry]:
             where = f"Event ({rule.type}) on any object"
         yield Entry(rule.reason, where, f"{rule.meaning}.", EVENT_REMEDIES[rule.reason])
     for reason in CONDITION_REASONS:
-        yield Entry(reason.reason, f"Condition {reason.on}", reason.meaning, reason.remedy)
+        several = reason.on.startswith("conditions")
+        where = reason.on.capitalize() if several else f"Condition {reason.on}"
+        yield Entry(reason.reason, where, reason.meaning, reason.remedy)
     tables: tuple[tuple[str, Mapping[str, tuple[str, str]]], ...] = (
         ("Refusal of a pod", {str(code): text for code, text in REFUSALS.items()}),
         ("Preference left out of a plan", {str(code): text for code, text in RELAXATIONS.items()}),

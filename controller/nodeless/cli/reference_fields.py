@@ -212,4 +212,4 @@ def _rules(schema: _Schema) -> Iterator[str]:
             message = rule.get("message", "")
             if message and message not in seen:
                 seen.add(message)
-                yield f"Refused: {plain(message)}"
+                yield f"Refused with: {plain(message)}"

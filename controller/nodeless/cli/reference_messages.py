@@ -6,8 +6,8 @@ from nodeless.cli.message_index import Entry, entries
 from nodeless.cli.reference_text import page
 
 _INTRODUCTION = """Each code that nodeless writes into events, conditions, plans and answers of `nodeless why`: where it
-occurs, what it means and what to do. "Nothing" means that nodeless handles it, or that it only informs you. To start
-from what you see in the cluster, go to [troubleshooting](troubleshooting.md).
+occurs, what it means and what to do. "Nothing to do" means that nodeless handles it, or that it only informs you. To
+start from what you see in the cluster, go to [troubleshooting](troubleshooting.md).
 
 A condition that holds has its own name as its reason (`Registered`, `AMIsReady`). The reason of a condition `Ready` that is
 not true joins the name and the status of the condition that keeps it from being so: `LaunchedFalse`, `NodeClassReadyUnknown`."""
@@ -21,7 +21,10 @@ def message_pages() -> dict[str, str]:
     parts = [_INTRODUCTION]
     for name in sorted(by_code, key=str.lower):
         parts.append(f"## {name}")
-        parts += [
-            f"*{entry.where}.* {entry.meaning} **What to do:** {entry.remedy}" for entry in by_code[name]
-        ]
+        parts += [_paragraph(entry) for entry in by_code[name]]
     return {"messages.md": page("Messages", *parts)}
+
+
+def _paragraph(entry: Entry) -> str:
+    remedy = "Nothing to do." if entry.remedy == "Nothing." else f"**What to do:** {entry.remedy}"
+    return f"*{entry.where}.* {entry.meaning} {remedy}"

@@ -68,7 +68,7 @@ _REFUSED_LAUNCHES = {
     "InstanceProfileNameInvalid": "The instance profile does not exist",
     "InsufficientFreeAddressesInSubnet": "A subnet has no addresses left",
     "InternalError": "AWS failed on its side",
-    "InvalidAMIID": "The id of an image is none",
+    "InvalidAMIID": "The node class names an image ID that cannot exist",
     "InstanceTypeNotFound": "The region does not sell the type any more",
     "LaunchTemplateNotFound": "The launch template does not exist",
     "RequestLimitExceeded": "EC2 throttles launches",
@@ -97,26 +97,40 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "Nominated",
         "Normal",
         _POD,
-        "Where the pod is expected to run",
+        "The pod is expected to run on the node or NodeClaim that the message names",
         by_message=False,
         per_second=5,
         burst=10,
     ),
-    EventRule("FailedScheduling", "Warning", _POD, "Why no node can be made for the pod, pool by pool"),
+    EventRule(
+        "FailedScheduling",
+        "Warning",
+        _POD,
+        "No node can be made for the pod; the message says why, pool by pool",
+    ),
     EventRule("FailedLaunch", "Warning", _POD, "The launch meant for the pod failed; it is tried again"),
     EventRule("InsufficientCapacity", "Warning", _POD, "What the launch asked for is sold out; planned anew"),
     EventRule("NodeDidNotHelp", "Warning", _POD, "A node came, and the pod was not scheduled there"),
     EventRule("Evicted", "Normal", _POD, "The eviction was accepted", by_message=False),
     EventRule("Surging", "Normal", _POD, "Its Deployment is restarted, so that a successor comes first"),
-    EventRule("SurgeFailed", "Warning", _POD, "Why no successor comes first; the pod is evicted"),
-    EventRule("Launched", "Normal", _CLAIM, "The instance of the claim"),
+    EventRule(
+        "SurgeFailed",
+        "Warning",
+        _POD,
+        "No successor could be started first; the message says why, and the pod is evicted",
+    ),
+    EventRule("Launched", "Normal", _CLAIM, "The instance of the NodeClaim was launched"),
     EventRule("LaunchFailed", "Warning", _CLAIM, "The launch failed, or there was no instance in time"),
-    EventRule("RegistrationFailed", "Warning", _CLAIM, "The node has not joined in time; the claim is ended"),
+    EventRule(
+        "RegistrationFailed", "Warning", _CLAIM, "The node has not joined in time; the NodeClaim is deleted"
+    ),
     *(EventRule(reason, "Warning", _CLAIM, meaning) for reason, meaning in _REFUSED_LAUNCHES.items()),
     EventRule("NodeClassNotReady", "Warning", _CLAIM, "The node class of the claim cannot be used"),
-    EventRule("Unauthorized", "Warning", _CLAIM, "AWS refuses who we are or what we may do"),
-    EventRule("InstanceGone", "Warning", _CLAIM, "The instance has ended without the claim"),
-    EventRule("NodeGone", "Warning", _CLAIM, "The Node object has gone without the claim"),
+    EventRule("Unauthorized", "Warning", _CLAIM, "Authentication or authorization failed in AWS"),
+    EventRule(
+        "InstanceGone", "Warning", _CLAIM, "The instance has ended though its NodeClaim was not deleted"
+    ),
+    EventRule("NodeGone", "Warning", _CLAIM, "The Node object is gone though its NodeClaim was not deleted"),
     EventRule("Registered", "Normal", _NODE, "The node has joined and is labeled"),
     EventRule("Initialized", "Normal", _NODE, "The node can be used in full"),
     EventRule("UnregisteredTaintMissing", "Warning", _NODE, "The node started without its taint"),
@@ -124,20 +138,35 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "FailedConsistencyCheck",
         "Warning",
         _NODE,
-        "The node is not what was bought: what it lacks",
+        "The node has less than its instance type promises; the message says what it lacks",
         silent_seconds=590.0,
     ),
-    EventRule("Draining", "Normal", _NODE, "Pods that are still on the node"),
-    EventRule("FailedDraining", "Warning", _NODE, "A pod that cannot be evicted, and what holds it"),
-    EventRule("DeprovisioningTerminating", "Normal", _NODE, "A node of a Provisioner is ended, and why"),
-    EventRule("DisruptionTerminating", "Normal", _BOTH, "A node is ended, and why"),
-    EventRule("DisruptionStarted", "Normal", _NODE, "A node is being replaced or ended, and what it saves"),
+    EventRule(
+        "Draining",
+        "Normal",
+        _NODE,
+        "The node is being drained; the message names the pods that are still on it",
+    ),
+    EventRule("FailedDraining", "Warning", _NODE, "A pod cannot be evicted; the message says what blocks it"),
+    EventRule(
+        "DeprovisioningTerminating",
+        "Normal",
+        _NODE,
+        "A Provisioner's node is being terminated; the message says why",
+    ),
+    EventRule("DisruptionTerminating", "Normal", _BOTH, "The node is being terminated; the message says why"),
+    EventRule(
+        "DisruptionStarted",
+        "Normal",
+        _NODE,
+        "The node is being replaced or terminated; the message has the reason and the saving",
+    ),
     EventRule("DisruptionFailed", "Warning", _NODE, "A replacement failed; the node stays"),
     EventRule(
         "DisruptionBlocked",
         "Normal",
         _NODE,
-        "What keeps a NodePool's node from being disrupted",
+        "A NodePool's node cannot be disrupted; the message says what blocks it",
         silent_seconds=900.0,
     ),
     EventRule(
@@ -151,10 +180,15 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "NodeRepairBlocked",
         "Normal",
         _NODE,
-        "What keeps a broken node from being rebooted or replaced",
+        "A broken node can be neither rebooted nor replaced; the message says what blocks it",
         silent_seconds=900.0,
     ),
-    EventRule("RebootRequested", "Normal", _NODE, "A broken node is drained for a reboot, and why"),
+    EventRule(
+        "RebootRequested",
+        "Normal",
+        _NODE,
+        "A broken node is being drained for a reboot; the message says why",
+    ),
     EventRule("RebootIssued", "Normal", _NODE, "EC2 has taken the request for the reboot"),
     EventRule("RebootObserved", "Normal", _NODE, "The machine is back from its reboot and Ready"),
     EventRule("RebootFailed", "Warning", _NODE, "The machine did not come back in time; the node is ended"),
@@ -164,15 +198,30 @@ EVENT_RULES: tuple[EventRule, ...] = (
         ("ConfigMap",),
         "The teardown guard was deleted while the stack holds its capacity: no node is ended",
     ),
-    EventRule("DeprovisioningBlocked", "Normal", _NODE, "What keeps a Provisioner's node from being ended"),
+    EventRule(
+        "DeprovisioningBlocked",
+        "Normal",
+        _NODE,
+        "A Provisioner's node cannot be terminated; the message says what blocks it",
+    ),
     *(
         EventRule(f"{generation}{what}", "Normal", _NODE, meaning, silent, by_message=False)
         for generation in ("Deprovisioning", "Disruption")
         for what, meaning, silent in _MOVES
     ),
-    EventRule("Disrupted", "Normal", _POD, "Deleted past its budgets: the time for the drain was over"),
     EventRule(
-        "Unconsolidatable", "Normal", _NODE, "Why the node stays", silent_seconds=900.0, by_message=False
+        "Disrupted",
+        "Normal",
+        _POD,
+        "The pod was deleted in spite of its budgets: the time for the drain was over",
+    ),
+    EventRule(
+        "Unconsolidatable",
+        "Normal",
+        _NODE,
+        "The node cannot be consolidated; the message says why",
+        silent_seconds=900.0,
+        by_message=False,
     ),
     EventRule("InstanceSpotInterrupted", "Warning", _BOTH, "EC2 takes the spot instance back"),
     EventRule("InstanceSpotRebalanceRecommendation", "Normal", _BOTH, "Interruption has become likelier"),
@@ -194,18 +243,29 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "No instance type meets the pool's requirements, or too few do for its minValues",
         silent_seconds=60.0,
     ),
-    EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
-    EventRule("WaitingOnNodeClaimTermination", "Normal", _CLASS, "Claims that a deleted class waits for"),
-    EventRule("CleanUpFailed", "Warning", _CLASS, "What was made for a deleted class cannot be deleted"),
-    EventRule("Invalid", "Warning", (*_POOL, *_CLAIM), "What is wrong with the object, field by field"),
+    EventRule("NotReady", "Warning", _POOL, "The object cannot be used; the message says why"),
+    EventRule(
+        "WaitingOnNodeClaimTermination",
+        "Normal",
+        _CLASS,
+        "The node class is being deleted, and waits for the NodeClaims that the message names",
+    ),
+    EventRule(
+        "CleanUpFailed", "Warning", _CLASS, "What nodeless made for a deleted node class could not be deleted"
+    ),
+    EventRule(
+        "Invalid", "Warning", (*_POOL, *_CLAIM), "The object breaks a rule; the message names each field"
+    ),
     EventRule(
         "Quarantined",
         "Warning",
         EVENT_KINDS,
-        "The object cannot be read or handled, and why; it is set aside, and everything else goes on",
+        "The object cannot be read or handled; it is set aside, and everything else goes on",
         silent_seconds=900.0,
     ),
-    EventRule("InvalidSetting", "Warning", ("ConfigMap",), "A setting that cannot be used"),
+    EventRule(
+        "InvalidSetting", "Warning", ("ConfigMap",), "A setting cannot be used; the message names its key"
+    ),
 )
 _BY_REASON = {rule.reason: rule for rule in EVENT_RULES}
 
