@@ -13,7 +13,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup programs browser demo test unit cluster environment properties chaos check docs conformance bench judge mutants soak clean lock
+.PHONY: help install setup programs browser demo test unit cluster environment properties chaos check docs conformance bench judge mutants soak clean lock release-dry-run release-check release-publish
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -24,7 +24,7 @@ setup: $(STAMP) ## install the locked dependencies into .venv and build (or find
 	@$(PYTHON) -m localenv build
 
 # Before any test: a build takes longer than a test may.
-programs: $(STAMP) ## the same with what the tests need besides: Helm, Prometheus, OpenTofu
+programs: $(STAMP) ## the same with what the tests need besides: Helm, Prometheus, OpenTofu, actionlint, generators of SDKs
 	@$(PYTHON) -m localenv build --tests
 
 browser: # a Chromium for the tests of the docs
@@ -59,7 +59,7 @@ chaos: setup ## kill leaders at every instruction, break everything around them,
 fuzz: setup ## throw 20,000 drawn objects at the controller beside an honest workload (ARGS="--objects 2000 --seed 7")
 	@$(PYTHON) -m tests.fuzz.run $(ARGS)
 
-check: $(STAMP) ## format, lint, types, layers, generated files, docs
+check: $(STAMP) ## format, lint, types, layers, generated files, versions, workflows, docs
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
@@ -69,6 +69,8 @@ check: $(STAMP) ## format, lint, types, layers, generated files, docs
 	@$(PYTHON) -m pulumi_nodeless generate --check
 	@$(VENV)/bin/hadolint controller/Dockerfile
 	@$(PYTHON) -m infra.image sbom --check
+	@$(PYTHON) -m infra.release check
+	@$(VENV)/bin/zizmor --offline --quiet --no-progress .github/workflows
 	@$(PYTHON) -m mkdocs build  # never --quiet: a silenced warning fails no build
 
 docs: $(STAMP) ## build the docs site into site/ (a dead link, or a page left out of mkdocs.yml, fails)
@@ -99,6 +101,16 @@ mutants: $(STAMP) ## change the code of a ROOM (launch) a little, again and agai
 soak: setup ## keep 500 nodes busy for 30 minutes and watch the controller (ARGS="--minutes 5 --pods 1000" for less)
 	@$(PYTHON) -m bench soak $(ARGS)
 
+release-dry-run: $(STAMP) ## do everything of a release that can be done here, into dist/ (ARGS="--only charts --require sdk-go")
+	@$(PYTHON) -m infra.release dry-run --helm "$$($(PYTHON) -m localenv which helm)" \
+		--pulumi "$$($(PYTHON) -m localenv which pulumi)" --generators "$$($(PYTHON) -m localenv which sdk-generators)" $(ARGS)
+
+release-check: $(STAMP) ## fail unless TAG is the version's and the changelog has its section
+	@$(PYTHON) -m infra.release check --tag "$(TAG)"
+
+release-publish: $(STAMP) ## publish WHAT (image, charts, github) of what is in dist/; the workflow does
+	@$(PYTHON) -m infra.release publish $(WHAT)
+
 lock: ## resolve the dependencies again and write the two lock files
 	@uv lock --upgrade
 	@uv export --quiet --all-groups --no-emit-workspace --format requirements-txt --no-header -o requirements.lock
@@ -109,5 +121,5 @@ lock: ## resolve the dependencies again and write the two lock files
 	@$(PYTHON) -m infra.image sbom
 
 clean: ## remove what the targets above made in this folder (the cache outside it stays)
-	@rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,11 +25,16 @@ _PULUMI_SOURCE = _HERE / "pulumi" / "source"
 _PULUMI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
 _HELM_SOURCE = _HERE / "helm" / "source"
 _HELM_MODULE = "helm.sh/helm/v4"
+_GENERATORS_SOURCE = _HERE / "sdk_generators" / "source"
+_ACTIONLINT_SOURCE = _HERE / "actionlint" / "source"
+_ACTIONLINT_MODULE = "github.com/rhysd/actionlint"
 _PROMETHEUS_SOURCE = _HERE / "prometheus" / "source"
 _PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
 _OPENTOFU_SOURCE = _HERE / "opentofu" / "source"
 _OPENTOFU_MODULE = "github.com/opentofu/opentofu"
 _TOFU_PROVIDERS = _HERE / "opentofu" / "providers"
+#: Those whose generators are part of the engine's module.
+GENERATED_LANGUAGES = ("go", "nodejs", "python")
 #: What finds targets in clouds is most of its code; here they are given.
 _PROMETHEUS_TAGS = ("remove_all_sd",)
 
@@ -78,6 +83,26 @@ def tofu_provider(name: str, report: Report | None = None) -> Path:
     return _built(tofu_provider_program(name), report or StreamReport())
 
 
+def actionlint(report: Report | None = None) -> Path:
+    """The linter of GitHub's workflows; arguments and errors as for `control_plane_binaries`."""
+    return _on_path_or_built(actionlint_program(), report or StreamReport())
+
+
+def sdk_generators(report: Report | None = None) -> Path:
+    """A folder of language hosts by which `pulumi package gen-sdk` makes SDKs, and that can do no more.
+
+    Arguments and errors as for `control_plane_binaries`.
+    """
+    program, report = sdk_generators_program(), report or StreamReport()
+
+    def make(folder: Path) -> None:
+        build(program, folder, report)
+        for language in GENERATED_LANGUAGES:
+            (folder / f"pulumi-language-{language}").symlink_to(program.output)
+
+    return cached(f"{program.output}-{source_digest(program.source)}", make, report)
+
+
 def control_plane_program() -> GoProgram:
     """The multi-call binary; unstamped, its API server would call itself v0.0.0."""
     version = required_version(_CONTROL_PLANE_SOURCE, "k8s.io/kubernetes")
@@ -113,6 +138,28 @@ def helm_program() -> GoProgram:
         package=f"{_HELM_MODULE}/cmd/helm",
         output="helm",
         variables=((f"{_HELM_MODULE}/internal/version.version", version),),
+    )
+
+
+def actionlint_program() -> GoProgram:
+    """The linter of workflows and its command line."""
+    version = required_version(_ACTIONLINT_SOURCE, _ACTIONLINT_MODULE)
+    return GoProgram(
+        title=f"actionlint {version}",
+        source=_ACTIONLINT_SOURCE,
+        package=f"{_ACTIONLINT_MODULE}/cmd/actionlint",
+        output="actionlint",
+    )
+
+
+def sdk_generators_program() -> GoProgram:
+    """The engine's generators of SDKs, behind the protocol of language hosts."""
+    version = required_version(_GENERATORS_SOURCE, _PULUMI_MODULE)
+    return GoProgram(
+        title=f"the generators of SDKs {version}",
+        source=_GENERATORS_SOURCE,
+        package=".",
+        output="sdkgenerators",
     )
 
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from types import FrameType
 
 from localenv.binaries import (
+    actionlint,
     control_plane_binaries,
     helm,
     opentofu,
     prometheus,
     promtool,
     pulumi_engine,
+    sdk_generators,
     tofu_provider,
 )
 from localenv.environment import Environment, EnvironmentFailed, Options
@@ -26,6 +28,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command of the environment; give its exit code (`run_command`)."""
     return run_command(_parser(), arguments)
 
+
+#: What `which` finds, by name.
+_PROGRAMS = {
+    "actionlint": actionlint,
+    "helm": helm,
+    "prometheus": prometheus,
+    "promtool": promtool,
+    "pulumi": pulumi_engine,
+    "sdk-generators": sdk_generators,
+}
 
 #: What keeps a command from running, told in one line.
 FAULTS = (EnvironmentFailed, ToolchainMissing, BuildFailed)
@@ -73,9 +85,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="find the control plane and the Pulumi engine, or build them")
     build.add_argument(
-        "--tests", action="store_true", help="what the tests need besides: Helm, Prometheus, OpenTofu"
+        "--tests",
+        action="store_true",
+        help="what the tests need besides: Helm, Prometheus, OpenTofu, actionlint, generators of SDKs",
     )
     build.set_defaults(run=_build)
+    which = commands.add_parser("which", help="print where a program is; it is built where there is none")
+    which.add_argument("program", choices=[*_PROGRAMS])
+    which.set_defaults(run=_which)
     up = commands.add_parser("up", help="bring the environment up and leave it running until Ctrl-C")
     up.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
     up.add_argument(
@@ -97,10 +114,15 @@ def _build(options: argparse.Namespace) -> int:
     control_plane_binaries(report)
     pulumi_engine(report)
     if options.tests:
-        for of_the_tests in (helm, prometheus, promtool, opentofu):
+        for of_the_tests in (helm, prometheus, promtool, opentofu, actionlint, sdk_generators):
             of_the_tests(report)
         for name in ("aws", "helm"):
             tofu_provider(name, report)
+    return 0
+
+
+def _which(options: argparse.Namespace) -> int:
+    print(_PROGRAMS[options.program](StreamReport()))  # noqa: T201 - for other commands
     return 0
 
 

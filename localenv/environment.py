@@ -31,7 +31,7 @@ from localenv import addons
 from localenv.aws import LocalAws
 from localenv.binaries import control_plane_binaries, pulumi_engine
 from localenv.control_plane import ControlPlane
-from localenv.kubelets.launcher import EXECUTED_IMAGES, Kubelets
+from localenv.kubelets.launcher import Kubelets
 from localenv.kubernetes import ConditionNotMet, KubernetesApi
 from localenv.ports import require_free
 from localenv.processes import last_lines
@@ -49,8 +49,6 @@ CLUSTER_NAME = "eks-karpenter-demo"
 NAMESPACE = "karpenter"
 CONTROLLER = ServiceAccount(NAMESPACE, "karpenter")
 LEASE = "karpenter-leader-election"
-#: Where the released image of the controller lives; its pods are executed here.
-CONTROLLER_IMAGE = "ghcr.io/nodeless/controller"
 _LEADER_SECONDS = 180.0
 
 
@@ -263,7 +261,6 @@ class Environment:
                 self.aws,
                 boot_seconds=options.boot_seconds,
                 proxy_socket=self._proxy_socket,
-                executed_images=(*EXECUTED_IMAGES, CONTROLLER_IMAGE),
             )
         self._closing.callback(self.kubelets.stop)
         supervisor = Supervisor(self.control_plane, self.aws, self.kubelets, stages.line)

@@ -17,10 +17,11 @@ from typing import Any, Final, NotRequired, TypedDict
 import pulumi
 import pulumi_kubernetes as k8s
 
+import pulumi_nodeless
 from nodeless.api.crds import all_crds
 from pulumi_nodeless import deployment, network_policy, rbac, settings, webhooks
 from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.names import HOLD_NAMESPACE, PATCH_FORCE
+from pulumi_nodeless.names import HOLD_NAMESPACE, IMAGE_REPOSITORY, PATCH_FORCE
 from pulumi_nodeless.ordering import child_after
 
 NAME: Final = "karpenter"
@@ -29,7 +30,8 @@ LABELS: Final = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": N
 """Labels of every object, by which the controller's pods are selected."""
 GIVEN_NAMESPACES: Final = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces that every cluster has: they are neither made nor deleted."""
-DEFAULT_IMAGE: Final = "ghcr.io/nodeless/controller:0.1.0"
+DEFAULT_IMAGE: Final = f"{IMAGE_REPOSITORY}:{pulumi_nodeless.__version__}"
+"""The released image of this version."""
 
 
 class ControllerArgs(TypedDict):

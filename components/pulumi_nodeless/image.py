@@ -15,6 +15,7 @@ from typing import Any, Final, NotRequired, TypedDict
 import pulumi
 import pulumi_aws as aws
 
+import pulumi_nodeless
 from pulumi_nodeless import names
 from pulumi_nodeless.arguments import ArgumentReader
 
@@ -37,7 +38,7 @@ class ControllerImageArgs(TypedDict):
     source: NotRequired[str]
     """Folder of the nodeless repository. Default: the checkout that this package is installed from."""
     version: NotRequired[str]
-    """Tag of the image, and its OCI label. Default 0.1.0."""
+    """Tag of the image, and its OCI label. Default: the version of this package."""
     revision: NotRequired[str]
     """Commit of the source, for the OCI label. Default unknown."""
     platforms: NotRequired[Sequence[str]]
@@ -65,7 +66,7 @@ class ControllerImage(pulumi.ComponentResource):
         reader = ArgumentReader("ControllerImage", args, ControllerImageArgs)
         cluster, tags = reader.cluster_name(), reader.tags("tags")
         source = Path(reader.text("source", str(_SOURCE)))
-        version = reader.text("version", "0.1.0")
+        version = reader.text("version", pulumi_nodeless.__version__)
         revision = reader.text("revision", "unknown")
         platforms = reader.texts("platforms", PLATFORMS)
         base = read_base(reader, "base")

@@ -22,6 +22,9 @@ PATCH_FORCE = "pulumi.com/patchForce"
 """Annotation with which pulumi-kubernetes takes fields over from other owners."""
 MEASURED_CAPACITY = "nodeless-measured-capacity"
 
+IMAGE_REPOSITORY = "ghcr.io/nodeless/controller"
+"""Where released images of the controller are; `python -m infra.release set --image` changes it."""
+
 ROLE_LIMIT = 64
 POLICY_LIMIT = 128
 INSTANCE_PROFILE_LIMIT = 128

@@ -9,9 +9,10 @@ from typing import Protocol, Self
 
 from localenv.kubelets.simulator import READY_FILE
 from localenv.processes import Processes
+from pulumi_nodeless.names import IMAGE_REPOSITORY
 
 #: Repositories whose containers are executed unless the environment says otherwise.
-EXECUTED_IMAGES = ("ghcr.io/nodeless/controller",)
+EXECUTED_IMAGES = (IMAGE_REPOSITORY,)
 _READY_SECONDS = 180.0
 _ROOT = Path(__file__).resolve().parents[2]
 

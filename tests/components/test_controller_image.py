@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+import nodeless
 from pulumi_nodeless import ArgumentError
 from pulumi_nodeless.configuration import ConfigurationError
+from pulumi_nodeless.controller import DEFAULT_IMAGE
 from tests.components.conftest import CONFIG, ROOT, program
 from tests.components.recorder import ACCOUNT, Recorder, run
 
@@ -33,7 +35,7 @@ def test_the_image_is_built_for_both_architectures_and_pushed_with_the_repositor
     assert image["buildOnPreview"] is False
     assert image["dockerfile"] == {"location": str(ROOT / "controller" / "Dockerfile")}
     assert image["context"] == {"location": str(ROOT)}
-    assert image["tags"] == [f"{REPOSITORY}:0.1.0"]
+    assert image["tags"] == [f"{REPOSITORY}:{nodeless.__version__}"]
     assert image["registries"] == [{"address": REPOSITORY, "username": "AWS", "password": "pw"}]
     assert building.one("aws:ecr/repository:Repository").inputs["imageScanningConfiguration"] == {
         "scanOnPush": True
@@ -48,7 +50,7 @@ def test_the_pods_run_the_built_image_by_its_digest_and_wait_for_it(building: Re
 
 def test_a_given_image_is_used_as_it_is(environment: Recorder) -> None:
     assert environment.of("docker-build:index:Image") == environment.of("aws:ecr/repository:Repository") == []
-    assert container_image(environment) == "ghcr.io/nodeless/controller:0.1.0"
+    assert container_image(environment) == DEFAULT_IMAGE
     given = "registry.example/nodeless@sha256:" + "b" * 64
     assert container_image(run(program, config={**CONFIG, "nodeless:controllerImage": given})) == given
 
@@ -59,12 +61,17 @@ def test_a_given_image_is_used_as_it_is(environment: Recorder) -> None:
 def test_a_base_by_digest_is_that_of_both_stages(base: str) -> None:
     recorder = run(program, config={**CONFIG, "nodeless:buildImage": "true", "nodeless:imageBase": base})
     given = recorder.one("docker-build:index:Image").inputs["buildArgs"]
-    assert given == {"BUILD_BASE": base, "RUN_BASE": base, "VERSION": "0.1.0", "REVISION": "unknown"}
+    assert given == {
+        "BUILD_BASE": base,
+        "RUN_BASE": base,
+        "VERSION": nodeless.__version__,
+        "REVISION": "unknown",
+    }
 
 
 def test_without_a_base_the_dockerfile_has_its_own(building: Recorder) -> None:
     given = building.one("docker-build:index:Image").inputs["buildArgs"]
-    assert given == {"VERSION": "0.1.0", "REVISION": "unknown"}
+    assert given == {"VERSION": nodeless.__version__, "REVISION": "unknown"}
 
 
 def test_a_base_without_a_build_is_one_error_that_names_the_argument() -> None:

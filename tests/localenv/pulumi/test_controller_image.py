@@ -12,6 +12,7 @@ import pulumi_aws as aws_sdk
 import pulumi_kubernetes as k8s
 import pytest
 
+import nodeless
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.kubernetes import KubernetesApi
@@ -91,7 +92,7 @@ def test_a_stack_builds_pushes_runs_and_removes_the_image(
         url, _, digest = first.partition("@")
         assert running() == first
         (pushed,) = ecr.describe_images(repositoryName=REPOSITORY)["imageDetails"]
-        assert (pushed["imageDigest"], pushed["imageTags"]) == (digest, ["0.1.0"])
+        assert (pushed["imageDigest"], pushed["imageTags"]) == (digest, [nodeless.__version__])
         index = json.loads(
             ecr.batch_get_image(repositoryName=REPOSITORY, imageIds=[{"imageDigest": digest}])["images"][0][
                 "imageManifest"
@@ -123,7 +124,7 @@ def test_a_stack_builds_pushes_runs_and_removes_the_image(
     [
         ("COPY controller controller", "COPY controler controller", "COPY controler: not in the context"),
         ("FROM ${RUN_BASE}", "FROM python", "FROM python: name a version or a digest"),
-        ("ARG VERSION=0.1.0\n", "", "no ARG declares the build argument VERSION"),
+        (f"ARG VERSION={nodeless.__version__}\n", "", "no ARG declares the build argument VERSION"),
         ("--from=build", "--from=built", "there is no such stage before it"),
     ],
 )

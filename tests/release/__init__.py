@@ -1,0 +1,1 @@
+"""Releases: versions, changelog, artifacts, workflows."""
