@@ -20,6 +20,8 @@ CHARTS: Final = ("nodeless-crd", "nodeless")
 BUILD_TOOLS: Final = ROOT / "controller" / "build-requirements.lock"
 """The build backend and uv, by hash; the image is built with the same."""
 CHECKSUMS: Final = "SHA256SUMS"
+IMAGE: Final = "image.json"
+"""What buildx says of the image that it pushed."""
 
 
 def source_date(root: Path = ROOT) -> int:
@@ -137,13 +139,28 @@ def compare(made: Iterable[Path], again: Path) -> None:
             raise ReleaseError(f"{file.name} made twice has other bytes; hint: compare them by diffoscope")
 
 
-def write_checksums(folder: Path) -> Path:
-    """Writes the checksums of every file below a folder, as `sha256sum --check` reads them."""
-    sums = folder / CHECKSUMS
-    files = sorted(each for each in folder.rglob("*") if each.is_file() and each != sums)
-    sums.write_text(
-        "".join(f"{sha256(each.read_bytes()).hexdigest()}  {each.relative_to(folder)}\n" for each in files)
+def released_files(folder: Path) -> list[Path]:
+    """What of dist/ is attached to a release: all but the texts that are made for its page.
+
+    Raises:
+        ReleaseError: Two files have one name, which a release cannot have.
+    """
+    files = sorted(
+        each
+        for each in folder.rglob("*")
+        if each.is_file() and each.suffix != ".md" and each.name not in (CHECKSUMS, IMAGE)
     )
+    names = [each.name for each in files]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ReleaseError(f"{folder} has {', '.join(twice)} more than once")
+    return files
+
+
+def write_checksums(folder: Path) -> Path:
+    """Writes the checksums of what is released, as `sha256sum --check` reads them beside downloads."""
+    sums = folder / CHECKSUMS
+    lines = [f"{sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in released_files(folder)]
+    sums.write_text("".join(lines))
     return sums
 
 

@@ -172,8 +172,8 @@ class DryRun:
 
     def _origin(self) -> str:
         self._made("python")
-        python = artifacts.install_tools(self._work / "tools") / "python"
-        if found := installs.foreign(self._python, self._settings.version, python):
+        uv = artifacts.install_tools(self._work / "tools") / "uv"
+        if found := installs.foreign(self._python, self._settings.version, uv):
             raise ReleaseError(f"from somebody else: {'; '.join(found)}")
         return "with the public index, what is named like ours comes from dist/ alone"
 

@@ -1,7 +1,8 @@
 """Whether people can install what was built: in clean environments, from that and the public index."""
 
-import json
 import os
+import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ _PLAN: Final = ("nodeless", "plan", str(ROOT / "examples" / "nodeless"))
 _RULES: Final = "from nodeless.api.crds import all_crds; assert len(all_crds()) == 5"
 _COMPONENTS: Final = "from pulumi_nodeless.schema import package_schema; assert package_schema()['resources']"
 _IMAGE: Final = "import pulumi_docker_build; from pulumi_nodeless import ControllerImage"
+
+_RESOLVED: Final = re.compile(r"^(?P<name>[\w.-]+)==.*\n +# from (?P<source>\S+)$", re.MULTILINE)
 
 TRIALS: Final = (
     # Without the extra the command says in one line what to install.
@@ -97,44 +100,52 @@ def try_installation(trial: Trial, python: Path, wheels: Path, version: str, fol
         )
 
 
-def foreign(wheels: Path, version: str, python: Path) -> list[str]:
+def foreign(wheels: Path, version: str, uv: Path) -> list[str]:
     """Requirements whose name is like ours and that come from somewhere else than `wheels`.
 
-    The public index is asked as people ask it: pip resolves every distribution with all extras, installs
-    nothing, and says where each file would come from.
+    Every distribution is resolved with all extras, with the public index beside the wheels, as people do it;
+    nothing is installed.
 
     Args:
         wheels: Folder of the wheels that were built.
         version: Version of ours.
-        python: Interpreter that has pip.
+        uv: Program that resolves.
 
     Raises:
         ReleaseError: Nothing satisfies the requirements.
     """
     wanted = sorted({f"{trial.requirement}=={version}" for trial in TRIALS if "[" in trial.requirement})
-    asked = ["install", "--dry-run", "--ignore-installed", "--only-binary", ":all:", "--report", "-"]
-    answer = run(
-        [
-            python,
-            "-m",
-            "pip",
-            "--quiet",
-            "--disable-pip-version-check",
-            *asked,
-            "--find-links",
-            wheels,
-            *wanted,
-        ]
-    )
-    resolved = {
-        each["metadata"]["name"]: each["download_info"]["url"] for each in json.loads(answer)["install"]
-    }
+    command = ["pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate", "--universal"]
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "requirements.in")
+        source.write_text("\n".join(wanted))
+        answer = run(
+            [
+                uv,
+                *command,
+                "--python-version",
+                PYTHONS[0],
+                "--emit-index-annotation",
+                "--find-links",
+                wheels,
+                source,
+            ]
+        )
+    return foreign_in(answer, wheels)
+
+
+def foreign_in(answer: str, wheels: Path) -> list[str]:
+    """As `foreign`, of what uv answers: each pin with the place that it comes from.
+
+    Raises:
+        ReleaseError: One of ours is not among them.
+    """
+    resolved = {match["name"]: match["source"] for match in _RESOLVED.finditer(answer)}
     ours = {"nodeless-provisioner", "pulumi-nodeless"}
-    missing = sorted(ours - resolved.keys())
-    if missing:
-        raise ReleaseError(f"{', '.join(missing)}: not among what pip would install")
+    if missing := sorted(ours - resolved.keys()):
+        raise ReleaseError(f"{', '.join(missing)}: not among what would be installed")
     return [
-        f"{name} from {url}"
-        for name, url in sorted(resolved.items())
-        if "nodeless" in name.lower() and not (name in ours and url.startswith(wheels.resolve().as_uri()))
+        f"{name} from {source}"
+        for name, source in sorted(resolved.items())
+        if "nodeless" in name and not (name in ours and source == wheels.resolve().as_uri())
     ]

@@ -25,7 +25,7 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 def publish_image(dist: Path, root: Path = ROOT) -> str:
     """Builds, pushes and signs the image of both architectures, with bill of materials and provenance."""
     settings = _released(root)
-    docker, metadata = program("docker", "install it"), dist / "image.json"
+    docker, metadata = program("docker", "install it"), dist / artifacts.IMAGE
     metadata.parent.mkdir(parents=True, exist_ok=True)
     run(
         [
@@ -68,8 +68,7 @@ def publish_github(dist: Path, root: Path = ROOT) -> str:
     for needed in (notes, sums):
         if not needed.is_file():
             raise ReleaseError(f"{needed} is missing; hint: make release-dry-run")
-    files = [dist / line.partition("  ")[2] for line in sums.read_text().splitlines()]
-    attached = [file for file in files if file.suffix != ".md"]
+    attached = artifacts.released_files(dist)
     command = ["release", "create", settings.tag, "--verify-tag", "--title", settings.tag, "--notes-file"]
     run([program("gh", "install it"), *command, notes, sums, *attached])
     return f"{settings.tag}, with {len(attached) + 1} files"

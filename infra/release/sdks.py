@@ -41,12 +41,18 @@ def generate(pulumi: Path, language: str, host: Path, folder: Path, home: Path) 
     Raises:
         ReleaseError: The engine failed, or the SDK is not of our name and version.
     """
+    schema = json.loads(SCHEMA.read_text())
+    # As `pulumi package add` has it: a module for Go has its go.mod, a package for Python its pyproject.toml.
+    schema.setdefault("meta", {})["supportPack"] = True
+    source = home / "schema.json"
+    home.mkdir(parents=True, exist_ok=True)
+    source.write_text(json.dumps(schema))
     run(
-        [pulumi, "package", "gen-sdk", SCHEMA, "--language", language, "--out", folder],
+        [pulumi, "package", "gen-sdk", source, "--language", language, "--out", folder],
         environment=_environment(home) | {"PATH": f"{host.parent}{os.pathsep}{os.environ['PATH']}"},
     )
     sdk = folder / language
-    _check(language, sdk, json.loads(SCHEMA.read_text()))
+    _check(language, sdk, schema)
     return sdk
 
 
@@ -95,7 +101,7 @@ def add_to_project(pulumi: Path, folder: Path, home: Path, *, with_uv: bool) -> 
     (folder / "package.json").write_text('{"name": "added", "dependencies": {"@pulumi/pulumi": "^3"}}\n')
     path = os.environ["PATH"] if with_uv else _without_uv()
     run(
-        [pulumi, "package", "add", ROOT / "components"],
+        [pulumi, "package", "add", ROOT / "components" / "plugin"],
         folder=folder,
         environment=_environment(home) | {"PATH": path},
     )

@@ -69,7 +69,7 @@ REFERENCES: Final = (
     (
         "oci://",
         re.compile(
-            rf"oci://(?P<charts>[\w.:/-]+)/nodeless(?:-crd)?(?![\w-])(?:.*--version {VERSION}{_END})?"
+            rf"oci://(?P<charts>[a-z0-9._:/-]+)/nodeless(?:-crd)?(?![\w-])(?:.*--version {VERSION}{_END})?"
         ),
     ),
 )

@@ -1,6 +1,7 @@
 """What is published: names, versions, metadata of the distributions, and the commands that install them."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,8 @@ from packaging.requirements import Requirement
 
 import nodeless
 import pulumi_nodeless
+from infra.release.installs import foreign, foreign_in
+from infra.release.settings import ReleaseError
 from pulumi_nodeless.controller import DEFAULT_IMAGE
 from tests.components.conftest import ROOT
 
@@ -82,7 +85,7 @@ def test_no_project_needs_the_other_product_of_the_same_name() -> None:
 
 
 def test_uv_takes_our_distributions_from_the_folders_beside() -> None:
-    """`pulumi package add CHECKOUT/components` and `pulumi up` run `uv sync`."""
+    """`pulumi up` in this repository runs `uv sync`."""
     workspace = projects()[ROOT / "pyproject.toml"]["tool"]["uv"]
     members = {
         tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]["name"]
@@ -91,6 +94,20 @@ def test_uv_takes_our_distributions_from_the_folders_beside() -> None:
     assert workspace["sources"] == {name: {"workspace": True} for name in members}
     needed = {each.name for project in projects().values() for each in requirements(project)}
     assert {name for name in needed if "nodeless" in name} == members
+
+
+def test_pulumi_package_add_installs_our_distributions_from_the_folders_beside() -> None:
+    """What the Python language host does: pip installs the requirements, from the folder of the plugin.
+
+    A project file with a build backend in that folder would have it install that distribution alone, before
+    the requirements, and so another one of the provisioner, from an index.
+    """
+    plugin = ROOT / "components" / "plugin"
+    assert not (plugin / "pyproject.toml").exists()
+    options = yaml.safe_load((plugin / "PulumiPlugin.yaml").read_text())["runtime"]["options"]
+    assert options["toolchain"] == "pip"
+    listed = re.findall(r"^-e (\S+)$", (plugin / "requirements.txt").read_text(), re.MULTILINE)
+    assert [(plugin / each).resolve() for each in listed] == [ROOT / "controller", ROOT / "components"]
 
 
 def commands(page: Path) -> list[str]:
@@ -162,6 +179,8 @@ def test_a_wheel_says_what_it_needs_and_where_it_comes_from(name: str, wheels: d
     with zipfile.ZipFile(wheels[name]) as wheel:
         files = set(wheel.namelist())
         assert wheel.read(f"{stem}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+        if name == COMPONENTS:
+            assert wheel.read("pulumi_nodeless/pulumi-plugin.json") == b'{"resource": false}\n'
     built = PathDistribution(zipfile.Path(wheels[name], f"{stem}/"))  # type: ignore[arg-type]
     metadata = built.metadata
     assert (metadata["Name"], metadata["Version"]) == (name, nodeless.__version__)
@@ -183,3 +202,43 @@ def test_a_wheel_says_what_it_needs_and_where_it_comes_from(name: str, wheels: d
         name.replace("-provisioner", "").replace("-", "_"),
         stem,
     }
+
+
+@pytest.mark.large
+def test_with_the_public_index_no_requirement_of_ours_comes_from_somebody_else(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    """What would be installed for every extra, with our own wheels and the index that people use."""
+    for wheel in wheels.values():
+        shutil.copy2(wheel, tmp_path)
+    uv = wheels[PROVISIONER].parent / "tools" / "bin" / "uv"
+    assert foreign(tmp_path, nodeless.__version__, uv) == []
+    (tmp_path / wheels[PROVISIONER].name).unlink()
+    with pytest.raises(ReleaseError, match=f"no version of {PROVISIONER}"):
+        foreign(tmp_path, nodeless.__version__, uv)
+
+
+@pytest.mark.parametrize(
+    ("pins", "found"),
+    [
+        ({PROVISIONER: "ours", COMPONENTS: "ours", "boto3": "index"}, []),
+        ({PROVISIONER: "index", COMPONENTS: "ours"}, [f"{PROVISIONER} from https://index.example/simple"]),
+        (
+            {PROVISIONER: "ours", COMPONENTS: "ours", "nodeless": "index"},
+            ["nodeless from https://index.example/simple"],
+        ),
+    ],
+)
+def test_what_comes_from_somebody_else_is_named(
+    pins: dict[str, str], found: list[str], tmp_path: Path
+) -> None:
+    places = {"ours": tmp_path.as_uri(), "index": "https://index.example/simple"}
+    answer = "".join(
+        f"{name}==1.0 ; sys_platform == 'x'\n    # from {places[at]}\n" for name, at in pins.items()
+    )
+    assert foreign_in(answer, tmp_path) == found
+
+
+def test_an_answer_without_ours_is_no_proof(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match=f"{PROVISIONER}, {COMPONENTS}: not among"):
+        foreign_in("boto3==1.0\n    # from https://index.example/simple\n", tmp_path)

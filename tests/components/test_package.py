@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 from pathlib import Path
 
@@ -33,10 +34,15 @@ def test_every_exported_name_is_there() -> None:
 
 
 def test_the_distribution_says_that_it_is_no_plugin_to_download() -> None:
-    """Pulumi's language host looks for this file beside each distribution whose name begins with pulumi-."""
-    site = importlib.metadata.distribution("pulumi-nodeless").locate_file("pulumi_nodeless")
-    reported = json.loads(Path(str(site), "pulumi-plugin.json").read_text())
-    assert reported == {"resource": False}, "make install writes it"
+    """Pulumi's language host looks for this file where the package is imported from, also in a checkout.
+
+    Without it a distribution whose name begins with pulumi- has a plugin of its version, to be downloaded.
+    """
+    module = importlib.metadata.distribution("pulumi-nodeless").metadata["Name"].replace("-", "_")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    (place,) = spec.submodule_search_locations or ()
+    assert json.loads(Path(place, "pulumi-plugin.json").read_text()) == {"resource": False}
 
 
 def test_components_have_a_schema_for_other_languages() -> None:

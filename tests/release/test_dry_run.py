@@ -1,9 +1,10 @@
 """Steps of the dry run: what each ends as, and what publishing refuses."""
 
 import os
+import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,11 +86,8 @@ def test_fast_steps_on_this_checkout_go_well(tmp_path: Path) -> None:
     )
     sums = (tmp_path / "SHA256SUMS").read_text().splitlines()
     version = read_settings().version
-    assert [line.partition("  ")[2] for line in sums] == [
-        "CHANGELOG.md",
-        f"nodeless-controller-{version}.cdx.json",
-        "notes.md",
-    ]
+    assert [line.partition("  ")[2] for line in sums] == [f"nodeless-controller-{version}.cdx.json"]
+    assert f"## [{version}] - " not in (tmp_path / "notes.md").read_text(), "the page has a title"
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path, check=True)
     assert f"## [{version}] - " in (tmp_path / "CHANGELOG.md").read_text()
 
@@ -136,6 +134,23 @@ def test_files_that_differ_or_are_missing_are_named(tmp_path: Path) -> None:
         artifacts.compare([made], tmp_path / "b")
     (tmp_path / "b" / "x.whl").write_text("1")
     artifacts.compare([made], tmp_path / "b")
+
+
+def test_checksums_are_those_of_the_files_as_they_are_downloaded(tmp_path: Path) -> None:
+    dist, downloads = tmp_path / "dist", tmp_path / "downloads"
+    for name in ("python/a.whl", "charts/b.tgz", "notes.md", "image.json"):
+        (dist / name).parent.mkdir(parents=True, exist_ok=True)
+        (dist / name).write_text(name)
+    artifacts.write_checksums(dist)
+    artifacts.write_checksums(dist)
+    downloads.mkdir()
+    for file in (*artifacts.released_files(dist), dist / artifacts.CHECKSUMS):
+        shutil.copy2(file, downloads)
+    assert sorted(file.name for file in downloads.iterdir()) == ["SHA256SUMS", "a.whl", "b.tgz"]
+    subprocess.run(["sha256sum", "--check", "--strict", artifacts.CHECKSUMS], cwd=downloads, check=True)
+    (dist / "a.whl").write_text("another")
+    with pytest.raises(ReleaseError, match=r"has a\.whl more than once"):
+        artifacts.write_checksums(dist)
 
 
 def test_the_definitions_are_one_file_with_every_kind(tmp_path: Path) -> None:
@@ -188,3 +203,78 @@ def test_nothing_is_published_from_a_commit_without_the_tag_of_its_version(
     finally:
         run_git(checkout, "tag", "--delete", read_settings(checkout).tag)
     assert not called.exists()
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Programs that write down how they were called, as no registry is at hand; gives what they were."""
+    log, digest = tmp_path / "calls", f"sha256:{'a' * 64}"
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("docker", "cosign", "helm", "gh"):
+        (folder / name).write_text(
+            f'#!/bin/sh\necho "{name} $*" >> {log}\necho "Digest: {digest}" >&2\n'
+            'while [ $# -gt 0 ]; do\n  [ "$1" = --metadata-file ] && '
+            f'echo \'{{"containerimage.digest": "{digest}"}}\' > "$2"\n  shift\ndone\n'
+        )
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return lambda: log.read_text().splitlines()
+
+
+@pytest.fixture
+def tagged(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A checkout whose commit has the tag of its version."""
+    tag = read_settings(checkout).tag
+    run_git(checkout, "tag", tag)
+    monkeypatch.setenv("GITHUB_REF_NAME", tag)
+    yield checkout
+    run_git(checkout, "tag", "--delete", tag)
+
+
+def test_what_is_pushed_is_signed_by_its_digest(
+    programs: Callable[[], list[str]], tagged: Path, tmp_path: Path
+) -> None:
+    settings, digest = read_settings(tagged), f"sha256:{'a' * 64}"
+    (tmp_path / "charts").mkdir()
+    for chart in artifacts.CHARTS:
+        (tmp_path / "charts" / f"{chart}-{settings.version}.tgz").write_text("")
+
+    publishing.publish_image(tmp_path, tagged)
+    publishing.publish_charts(tmp_path, tagged)
+
+    build, *signed = [call for call in programs() if not call.startswith("helm")]
+    for part in (
+        "docker buildx build",
+        "--platform linux/amd64,linux/arm64",
+        f"--build-arg VERSION={settings.version}",
+        f"--tag {settings.image}:{settings.version} --push",
+        "--sbom=true --provenance=mode=max",
+    ):
+        assert part in build
+    assert signed[0] == f"cosign sign --yes --recursive {settings.image}@{digest}"
+    assert signed[1].startswith("cosign attest --yes --type cyclonedx")
+    assert signed[2:] == [
+        f"cosign sign --yes {settings.charts}/{chart}@{digest}" for chart in artifacts.CHARTS
+    ]
+    pushed = [call for call in programs() if call.startswith("helm push")]
+    assert [call.rpartition(" ")[2] for call in pushed] == [f"oci://{settings.charts}"] * 2
+
+
+def test_a_release_on_github_has_the_notes_and_every_file(
+    programs: Callable[[], list[str]], tagged: Path, tmp_path: Path
+) -> None:
+    dist, settings = tmp_path / "dist", read_settings(tagged)
+    with pytest.raises(ReleaseError, match=r"notes\.md is missing; hint: make release-dry-run"):
+        publishing.publish_github(dist, tagged)
+    (dist / "python").mkdir(parents=True)
+    (dist / "python" / "a.whl").write_text("")
+    (dist / "notes.md").write_text("- A.\n")
+    artifacts.write_checksums(dist)
+
+    assert publishing.publish_github(dist, tagged) == f"{settings.tag}, with 2 files"
+
+    assert programs() == [
+        f"gh release create {settings.tag} --verify-tag --title {settings.tag} --notes-file {dist}/notes.md "
+        f"{dist}/SHA256SUMS {dist}/python/a.whl"
+    ]

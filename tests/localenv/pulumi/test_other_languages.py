@@ -1,7 +1,7 @@
 """The components as programs in other languages use them: served by the component host to the real engine.
 
-The host is the package's own `components/__main__.py`, started as the engine starts it. The program here
-registers remote components by type token with plain values, which is all that a TypeScript, Go or YAML
+The host is the package's own `components/plugin/__main__.py`, started as the engine starts it. The program
+here registers remote components by type token with plain values, which is all that a TypeScript, Go or YAML
 program does. The language hosts themselves (pulumi-language-python, -nodejs, -go, -yaml) come with the
 engine's installers alone. Where only a registry of modules is at hand, as here, `pulumi package add` and
 `pulumi install` cannot be run, and the names of the tests say so.
@@ -41,7 +41,7 @@ def plugins(tmp_path: Path) -> Path:
     folder = tmp_path / "plugins"
     folder.mkdir()
     program = folder / "pulumi-resource-nodeless"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "components"}" "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "components" / "plugin"}" "$@"\n')
     program.chmod(0o755)
     return folder
 
@@ -170,7 +170,7 @@ def test_the_members_of_pools_in_go_are_those_of_the_schema() -> None:
 
 def test_the_sdks_are_imported_by_the_names_that_the_engine_gives_them() -> None:
     """Of a package from git its owner there is the namespace; of one from a path, what the schema says."""
-    added = "github.com/nodeless/nodeless/components"
+    added = "github.com/nodeless/nodeless/components/plugin"
     owner = added.split("/")[1]
     schema = yaml.safe_load((ROOT / "components" / "schema.json").read_text())
     assert (schema["namespace"], schema["name"]) == (owner, "nodeless")
@@ -205,5 +205,5 @@ def test_the_example_with_an_existing_cluster_previews_without_making_one(
 
 
 def test_the_package_folder_is_what_the_engine_looks_for() -> None:
-    plugin = yaml.safe_load((Path(ROOT) / "components" / "PulumiPlugin.yaml").read_text())
+    plugin = yaml.safe_load((Path(ROOT) / "components" / "plugin" / "PulumiPlugin.yaml").read_text())
     assert plugin["runtime"]["name"] == "python"
