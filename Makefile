@@ -114,7 +114,7 @@ release-publish: $(STAMP) ## publish WHAT (image, charts, github) of what is in 
 lock: ## resolve the dependencies again and write the two lock files
 	@uv lock --upgrade
 	@uv export --quiet --all-groups --no-emit-workspace --format requirements-txt --no-header -o requirements.lock
-	@uv export --quiet --package nodeless-provisioner --extra controller --no-default-groups --no-emit-workspace --no-emit-project \
+	@uv export --quiet --package nodeless-provisioner --extra controller --extra tracing --no-default-groups --no-emit-workspace --no-emit-project \
 		--format requirements-txt --no-header -o controller/requirements.lock
 	@printf 'hatchling\nuv==0.13.8\n' | uv pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --universal \
 		--python-version 3.11 - -o controller/build-requirements.lock

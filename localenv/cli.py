@@ -87,7 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--tests",
         action="store_true",
-        help="what the tests need besides: Helm, Prometheus, OpenTofu, actionlint, generators of SDKs",
+        help="what the tests need besides: Helm, Prometheus, OpenTofu, "
+        "actionlint, generators of SDKs",
     )
     build.set_defaults(run=_build)
     which = commands.add_parser("which", help="print where a program is; it is built where there is none")

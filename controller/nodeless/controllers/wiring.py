@@ -29,6 +29,7 @@ from nodeless.controllers.nodepool.controller import PoolLoop
 from nodeless.controllers.provisioning.capacity_buffers import Buffers
 from nodeless.controllers.provisioning.controller import Provisioning, Record
 from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.controllers.unread_objects import UnreadObjects
 from nodeless.kube import ApiClient, Watched, watched_kinds
 from nodeless.kube.buffers import watched_buffers
@@ -121,6 +122,7 @@ def build_controllers(
     record: Record | None = None,
     failpoint: Failpoint = pass_by,
     timing: Timing = TIMING,
+    traces: PodTraces | None = None,
 ) -> Controllers:
     """The controllers of one leader.
 
@@ -136,6 +138,7 @@ def build_controllers(
         record: Takes every decision of provisioning; None: none is kept.
         failpoint: Passed at every boundary of an instruction.
         timing: Their clocks, periods and deadlines.
+        traces: Follows pods; None: nothing is traced.
     """
 
     def boundary(unit: str) -> ErrorBoundary:
@@ -143,13 +146,15 @@ def build_controllers(
 
     cluster = Cluster(boundary("event of the cluster").caught)
     cluster.listen(LifecycleMetrics(metrics).on_event)
+    if traces is not None:
+        cluster.listen(traces.on_event)
     executor = InstructionExecutor(
         client, cloud, cluster, leadership, recorder, metrics, namespace, failpoint, timing
     )
     nominator = PodNominator(client, cluster, executor.assert_leading, boundary("pod"))
     buffers = Buffers(client, cluster, boundary("capacity buffer"))
     provisioning = Provisioning(
-        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator
+        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator, traces
     )
     launcher = Launcher(
         executor,
@@ -159,6 +164,7 @@ def build_controllers(
         metrics,
         provisioning.pods_of,
         resource_names=settings.node_name_convention == "resource-name",
+        traces=traces,
     )
     return Controllers(
         client=client,

@@ -25,6 +25,7 @@ from nodeless.cloudprovider.instrumented import measured
 from nodeless.controllers.cache_sync import wait_for_cache_sync
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, kept_running
 from nodeless.controllers.server_version import check_server_version, server_version
+from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.controllers.wiring import build_controllers
 from nodeless.kube import (
     ApiClient,
@@ -54,6 +55,7 @@ from nodeless.operator.metrics import Metrics
 from nodeless.operator.process_settings import ProcessSettings
 from nodeless.operator.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.operator.timing import TIMING, Timing
+from nodeless.operator.tracing import Tracing, start_tracing
 from nodeless.webhook import AdmissionServer, Certificates
 
 _CLOUD_RETRY_SECONDS = 5.0
@@ -86,6 +88,8 @@ class Controller:
         self._leadership = Leadership(client, process.namespace, process.identity, timing)
         #: What readiness waits for: the settings, the webhook, and, for the leader, the cluster's.
         self._waiting = {"the settings"} | ({"the webhook"} if process.webhook_enabled else set())
+        self._tracing: Tracing | None = None
+        self._traces: PodTraces | None = None
         self._log = logger("controller")
 
     async def run(self) -> None:
@@ -102,7 +106,8 @@ class Controller:
             ):
                 runner = await serve(application, process.bind_address, port, purpose)
                 stack.push_async_callback(runner.cleanup)
-            # The last thing that happens: what was decided until then is still told.
+            # The last things that happen: what was decided until then is still told.
+            stack.push_async_callback(self._send_the_rest)
             stack.push_async_callback(self._tell_the_rest)
             logging = LiveLogging(self._report_invalid_settings)
             await logging.read(self._client, process.namespace, process.logging_name)
@@ -138,6 +143,12 @@ class Controller:
         """Write the events that are queued; there is no time left to save requests."""
         self._client.limit(None)
         await self._recorder.flush(_FLUSH_SECONDS)
+
+    async def _send_the_rest(self) -> None:
+        if self._traces is not None:
+            self._traces.end_all()
+        if self._tracing is not None:
+            await self._tracing.stop()
 
     async def _follow(self, name: str, live: LiveSettings | LiveLogging) -> None:
         """Keep what a ConfigMap says current."""
@@ -263,6 +274,8 @@ class Controller:
     ) -> None:
         process = self._process
         decisions = process.decisions_folder
+        self._tracing = start_tracing(process.sources, settings.current.cluster_name, process.identity)
+        self._traces = PodTraces(self._tracing) if self._tracing is not None else None
         controllers = build_controllers(
             self._client,
             cloud,
@@ -275,6 +288,7 @@ class Controller:
             record=DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None,
             failpoint=self._failpoint,
             timing=self._timing,
+            traces=self._traces,
         )
         settings.listen(controllers.use)
         cluster = controllers.cluster

@@ -15,6 +15,7 @@ from nodeless.cloudprovider import (
     NodeClassUnresolved,
 )
 from nodeless.controllers.executor.executor import InstructionExecutor
+from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
@@ -44,7 +45,9 @@ class Launcher:
         pods_of: Callable[[str], tuple[str, ...]],
         *,
         resource_names: bool = False,
+        traces: PodTraces | None = None,
     ) -> None:
+        self._traces = traces
         self._executor = executor
         self._cloud = cloud
         self._cluster = cluster
@@ -70,17 +73,21 @@ class Launcher:
         launch = LaunchInstance(f"claim:{claim.name}", claim)
         self._executor.failpoint("before", launch)
         self._executor.assert_leading()
+        asked = wall_clock()
         try:
             first = self._executor.claims.first_try(claim.name)
             claimed = self._cluster.snapshot.claim_names
             async with waiting():
                 instance = await self._cloud.launch(claim, pool, node_class, first=first, claimed=claimed)
         except InsufficientCapacity as error:
+            self._trace(claim, asked, None, str(error))
             await self._give_up(claim, error)
             return
         except CloudError as error:
+            self._trace(claim, asked, None, str(error))
             await self._failed(claim, _reason(error), str(error), error.evidence)
             raise RetryLaterError from error
+        self._trace(claim, asked, instance)
         self._executor.failpoint("unrecorded", launch)
         self._metrics.nodes.created.labels(_purpose(claim), claim.pool.name).inc()
         # Without the lease the other replica adopts it: it finds the instance by its tag.
@@ -101,6 +108,10 @@ class Launcher:
             zone=instance.zone,
             **{"capacity-type": instance.labels.get(CAPACITY_TYPE, instance.capacity_type)},
         )
+
+    def _trace(self, claim: NodeClaim, asked: float, instance: Instance | None, error: str = "") -> None:
+        if self._traces is not None:
+            self._traces.launched(claim, asked, wall_clock(), instance, error)
 
     async def _hostname(self, instance: Instance) -> str:
         """What the node will be called; empty when it cannot be had.

@@ -21,6 +21,7 @@ from nodeless.controllers.provisioning.nominations import PodNominator
 from nodeless.controllers.provisioning.rejected_pods import culprits
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.provisioning.tenants import Tenants
+from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.explain import events as texts
 from nodeless.explain import log_messages
 from nodeless.explain.decisions import Situation
@@ -73,7 +74,9 @@ class Provisioning:
         record: Record | None = None,
         buffers: Buffers | None = None,
         nominator: PodNominator | None = None,
+        traces: PodTraces | None = None,
     ) -> None:
+        self._traces = traces
         self._nominator = nominator
         self._buffers = buffers
         self._cluster = cluster
@@ -227,6 +230,8 @@ class Provisioning:
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
         self._metrics.plan_gap.set(float("nan") if plan.gap is None else plan.gap)
+        if self._traces is not None:
+            self._traces.planned(plan, now, wall_clock())
         self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
         await self._tell_buffers(seen, plan)
         refusals = tuple(each for each in plan.refusals if not buffer_of(each.pod))
@@ -314,7 +319,11 @@ class Provisioning:
         # Each claim stands for itself: one refused write must not take the others with it.
         self._expect(plan, snapshot, [create.claim.name for create in creates])
         outcomes = await asyncio.gather(
-            *(self._create(create, now) for create in creates), return_exceptions=True
+            *(
+                self._create(create, node, situation)
+                for create, node in zip(creates, plan.new_nodes, strict=True)
+            ),
+            return_exceptions=True,
         )
         searched = 0
         for create, node, outcome in zip(creates, plan.new_nodes, outcomes, strict=True):
@@ -351,9 +360,18 @@ class Provisioning:
         considered = [*places, *(refusal.pod for refusal in plan.refusals)]
         self._nominator.expect((snapshot.pods[key] for key in considered if key in snapshot.pods), places)
 
-    async def _create(self, create: CreateClaim, now: float) -> None:
-        await self._executor.carry_out((create,))
-        self._cluster.handle(events.Nominated(create.claim.name, now + self._nomination))
+    async def _create(self, create: CreateClaim, node: PlannedNode, situation: Situation) -> None:
+        name, began, problem = create.claim.name, wall_clock(), ""
+        try:
+            await self._executor.carry_out((create,))
+        except Exception as error:
+            problem = str(error)
+            raise
+        finally:
+            if self._traces is not None:
+                types = situation.catalog.get(str(node.pool), ())
+                self._traces.written(name, node, types, began, wall_clock(), problem)
+        self._cluster.handle(events.Nominated(name, situation.now + self._nomination))
 
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
         for name in {name for key, name in plan.placements.items() if not buffer_of(key)}:
