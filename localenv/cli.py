@@ -21,6 +21,7 @@ from localenv.binaries import (
 )
 from localenv.environment import Environment, EnvironmentFailed, Options
 from localenv.golang import BuildFailed, ToolchainMissing
+from localenv.karpenter import karpenter_charts
 from localenv.progress import StreamReport
 
 
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tests",
         action="store_true",
         help="what the tests need besides: Helm, Prometheus, OpenTofu, "
-        "actionlint, generators of SDKs",
+        "actionlint, generators of SDKs, Karpenter's charts",
     )
     build.set_defaults(run=_build)
     which = commands.add_parser("which", help="print where a program is; it is built where there is none")
@@ -115,7 +116,7 @@ def _build(options: argparse.Namespace) -> int:
     control_plane_binaries(report)
     pulumi_engine(report)
     if options.tests:
-        for of_the_tests in (helm, prometheus, promtool, opentofu, actionlint, sdk_generators):
+        for of_the_tests in (helm, prometheus, promtool, opentofu, actionlint, sdk_generators, karpenter_charts):
             of_the_tests(report)
         for name in ("aws", "helm"):
             tofu_provider(name, report)

@@ -111,6 +111,28 @@ def module_folder(go: Path, source: Path, module: str) -> Path:
     return Path(json.loads(done.stdout)["Dir"])
 
 
+def fetch_module(go: Path, source: Path, module: str) -> Path:
+    """Where the go command keeps a module; fetched, without what it requires, where it is not there yet.
+
+    Raises:
+        BuildFailed: It cannot be fetched; says where the log is.
+    """
+    log = cache_directory() / "logs" / f"{module.rpartition('/')[2]}-fetch.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as output:
+        done = subprocess.run(
+            [go, "mod", "download", module],
+            cwd=source,
+            env=go_environment(),
+            stdout=output,
+            stderr=output,
+            check=False,
+        )
+    if done.returncode:
+        raise BuildFailed(module, log)
+    return module_folder(go, source, module)
+
+
 def toolchain(needed: GoVersion, title: str, report: Report) -> Path:
     """The go command to build what is called `title` with, of the version `needed` or a newer one.
 

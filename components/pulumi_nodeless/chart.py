@@ -16,7 +16,13 @@ from pulumi_nodeless import rbac, settings, webhooks
 CHART: Final = Path("charts/nodeless")
 DEFINITIONS: Final = Path("charts/nodeless-crd/templates")
 _METADATA: Final = re.compile(r"^metadata:\n  name: .+\n", re.MULTILINE)
-_KEEP: Final = "  annotations:\n    helm.sh/resource-policy: keep\n"
+_KEEP: Final = """\
+  annotations:
+    helm.sh/resource-policy: keep
+    {{- with .Values.additionalAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+"""
 """An uninstall of the definitions would delete every pool and claim, and so end every node."""
 _CERTIFICATE: Final = "CERTIFICATE"
 """Stands for the name of the certificate's Secret, which follows from the release's values."""
@@ -43,7 +49,7 @@ def chart_files() -> dict[Path, str]:
     for name, text in crd_files().items():
         if "{{" in text:
             raise ValueError(f"{name} has {{{{, which Helm would take for a template")
-        kept = _METADATA.sub(rf"\g<0>{_KEEP}", text, count=1)
+        kept = _METADATA.sub(lambda found: found[0] + _KEEP, text, count=1)
         if kept == text:
             raise ValueError(f"{name} does not begin as a definition does")
         made[DEFINITIONS / name] = kept

@@ -18,7 +18,15 @@ import yaml
 from localenv.cache import cached, source_digest
 from localenv.control_plane import flags
 from localenv.environment import NAMESPACE, Environment
-from localenv.golang import GoProgram, build, module_folder, required_go, required_version, toolchain
+from localenv.golang import (
+    GoProgram,
+    build,
+    fetch_module,
+    module_folder,
+    required_go,
+    required_version,
+    toolchain,
+)
 from localenv.kubernetes import KubernetesApi, is_established
 from localenv.ports import free_port
 from localenv.processes import Process, Processes
@@ -59,6 +67,25 @@ def karpenter(report: Report) -> Path:
         shutil.copytree(kinds, folder / "crds")
 
     return cached(f"karpenter-{source_digest(program.source)}", make, report)
+
+
+def karpenter_charts(report: Report) -> Path:
+    """A folder with Karpenter's own charts, `karpenter` and `karpenter-crd`; fetched once.
+
+    They are those of the module, without the definitions that the first one installs on its own.
+
+    Raises:
+        ToolchainMissing: There is no Go to fetch with.
+        BuildFailed: The module cannot be fetched.
+    """
+
+    def make(folder: Path) -> None:
+        go = toolchain(required_go(_SOURCE), "Karpenter's charts", report)
+        fetched = fetch_module(go, _SOURCE, _MODULE)
+        for chart in ("karpenter", "karpenter-crd"):
+            shutil.copytree(fetched / "charts" / chart, folder / chart)
+
+    return cached(f"karpenter-charts-{source_digest(_SOURCE)}", make, report)
 
 
 @contextmanager

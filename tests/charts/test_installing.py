@@ -9,7 +9,7 @@ import yaml
 
 from localenv.control_plane import ControlPlane
 from localenv.kubernetes import KubernetesApi
-from tests.charts.conftest import CHART, DEFINITIONS, Helm, HelmFailed
+from tests.charts.conftest import CHART, DEFINITIONS, ROOT, Helm, HelmFailed
 
 pytestmark = pytest.mark.cluster
 
@@ -86,7 +86,7 @@ def test_an_upgrade_keeps_certificate_and_authority_of_the_running_controller(in
 
 def test_definitions_that_another_release_installed_are_taken_over(installer, cluster):
     """As those of a Karpenter that came with kubectl, or out of a chart's folder."""
-    for file in sorted((DEFINITIONS / "templates").glob("*.yaml")):
+    for file in sorted((ROOT / "controller" / "crds").glob("*.yaml")):
         cluster.create(yaml.safe_load(file.read_text()))
     with pytest.raises(HelmFailed, match=r"--take-ownership|cannot be imported"):
         install_definitions(installer)

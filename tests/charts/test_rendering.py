@@ -59,6 +59,8 @@ SETTINGS = [
     ({"minValuesPolicy": "BestEffort"}, "nodeless.minValuesPolicy", "BestEffort"),
     ({"disableDryRun": True}, "nodeless.disableDryRun", "true"),
     ({"enableZonalShift": True}, "nodeless.zonalShift", "true"),
+    ({"amiRefreshInterval": "5m"}, "nodeless.amiRefreshInterval", "5m"),
+    ({"subnetRefreshInterval": "5m"}, "nodeless.subnetRefreshInterval", "5m"),
     ({"featureGates": {"drift": True}}, "featureGates.driftEnabled", "true"),
     ({"featureGates": {"spotToSpotConsolidation": True}}, "nodeless.spotToSpotConsolidation", "true"),
     ({"featureGates": {"terminateFirstDrift": True}}, "nodeless.terminateFirstDrift", "true"),
@@ -73,8 +75,8 @@ SETTINGS = [
     ({"nodeless": {"legacyNodeRepair": True}}, "nodeless.legacyNodeRepair", "true"),
     ({"nodeless": {"repairToleration": "5m"}}, "nodeless.repairToleration", "5m"),
     ({"nodeless": {"prefixDelegation": True}}, "nodeless.prefixDelegation", "true"),
-    ({"nodeless": {"amiRefreshInterval": "5m"}}, "nodeless.amiRefreshInterval", "5m"),
-    ({"nodeless": {"subnetRefreshInterval": "5m"}}, "nodeless.subnetRefreshInterval", "5m"),
+    ({"nodeless": {"amiRefreshInterval": "6m"}}, "nodeless.amiRefreshInterval", "6m"),
+    ({"nodeless": {"subnetRefreshInterval": "6m"}}, "nodeless.subnetRefreshInterval", "6m"),
     ({"nodeless": {"packing": "fewest-nodes"}}, "nodeless.packing", "fewest-nodes"),
     ({"nodeless": {"nodeFee": 0.01}}, "nodeless.nodeFee", "0.01"),
     ({"nodeless": {"evictionPrice": 0.002}}, "nodeless.evictionPrice", "0.002"),
@@ -268,11 +270,50 @@ def test_ports_that_are_given_are_those_of_container_service_and_policy(rendered
 
 
 def test_a_service_monitor_is_made_where_it_is_asked_for(rendered):
-    values = {"enabled": True, "additionalLabels": {"release": "prom"}, "endpointConfig": {"interval": "15s"}}
+    relabeling = [{"action": "labeldrop", "regex": "pod"}]
+    values = {
+        "enabled": True,
+        "additionalLabels": {"release": "prom"},
+        "endpointConfig": {"interval": "15s"},
+        "relabelings": relabeling,
+        "metricRelabelings": relabeling,
+        "sampleLimit": 0,
+    }
     monitor = rendered({"serviceMonitor": values})["ServiceMonitor", "karpenter", "karpenter"]
     assert monitor["metadata"]["labels"]["release"] == "prom"
-    assert monitor["spec"]["endpoints"] == [{"port": "http-metrics", "path": "/metrics", "interval": "15s"}]
+    assert monitor["spec"]["endpoints"] == [
+        {
+            "port": "http-metrics",
+            "path": "/metrics",
+            "interval": "15s",
+            "relabelings": relabeling,
+            "metricRelabelings": relabeling,
+        }
+    ]
+    assert monitor["spec"]["sampleLimit"] == 0
     assert monitor["spec"]["selector"] == rendered()[DEPLOYMENT]["spec"]["selector"]
+
+
+def test_the_security_of_pod_and_container_can_be_set(rendered):
+    local = {"type": "Localhost", "localhostProfile": "strict"}
+    options = {"level": "s0:c123,c456"}
+    container = {"appArmorProfile": local, "seccompProfile": local, "seLinuxOptions": options}
+    objects = rendered(
+        {
+            "podSecurityContext": {"fsGroup": 1, "runAsUser": 7},
+            "controller": {"securityContext": container},
+        }
+    )
+    assert pod_of(objects)["securityContext"] == {
+        "fsGroup": 1,
+        "runAsGroup": 65532,
+        "runAsNonRoot": True,
+        "runAsUser": 7,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    made = container_of(objects)["securityContext"]
+    assert {key: made[key] for key in container} == container
+    assert made["readOnlyRootFilesystem"] is True
 
 
 def test_further_containers_volumes_and_variables(rendered):

@@ -104,6 +104,7 @@ def comparable(document):
 
 #: Settings for which the chart gives the controller's own default.
 _DEFAULTS = {
+    "nodeless.amiRefreshInterval": "1m",
     "nodeless.eksControlPlane": "true",
     "nodeless.disableDryRun": "false",
     "nodeless.zonalShift": "false",
@@ -115,6 +116,7 @@ _DEFAULTS = {
     "nodeless.nodeRepair": "false",
     "nodeless.capacityBuffers": "false",
     "nodeless.spotToSpotConsolidation": "false",
+    "nodeless.subnetRefreshInterval": "1m",
 }
 
 

@@ -1,5 +1,6 @@
 {{- /* Name of the Deployment, the Service and the roles; Karpenter's, whose names people know. */ -}}
 {{- define "nodeless.fullname" -}}
+{{- include "nodeless.ownImage" . -}}
 {{ .Values.fullnameOverride | default "karpenter" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
@@ -35,6 +36,13 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* A release of Karpenter's that becomes ours brings its values; all of them are good but the image. */ -}}
+{{- define "nodeless.ownImage" -}}
+{{- if hasSuffix "karpenter/controller" .Values.controller.image.repository -}}
+{{- fail "controller.image.repository is Karpenter's controller; hint: set controller.image to nodeless' image, and upgrade with --reset-then-reuse-values, as --reuse-values takes the defaults of Karpenter's chart" -}}
+{{- end -}}
+{{- end }}
+
 {{- define "nodeless.image" -}}
 {{- with .Values.controller.image -}}
 {{ .repository }}{{ if or .tag (not .digest) }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}{{ with .digest }}@{{ . }}{{ end }}
@@ -43,6 +51,7 @@ annotations:
 
 {{- /* The data of karpenter-global-settings: every value a string. Empty ones are left to the controller's defaults. */ -}}
 {{- define "nodeless.settings" -}}
+{{- include "nodeless.ownImage" . -}}
 {{- $settings := .Values.settings }}
 {{- $aws := $settings.aws }}
 {{- $data := dict
@@ -58,6 +67,7 @@ annotations:
   "batchIdleDuration" $settings.batchIdleDuration
   "batchMaxDuration" $settings.batchMaxDuration
   "featureGates.driftEnabled" (or $settings.featureGates.drift $settings.featureGates.driftEnabled | default false)
+  "nodeless.amiRefreshInterval" $settings.amiRefreshInterval
   "nodeless.capacityBuffers" $settings.featureGates.capacityBuffer
   "nodeless.clusterCABundle" ($settings.clusterCABundle | default $aws.clusterCABundle)
   "nodeless.disableDryRun" $settings.disableDryRun
@@ -67,6 +77,7 @@ annotations:
   "nodeless.preferencePolicy" $settings.preferencePolicy
   "nodeless.reservedENIs" $settings.reservedENIs
   "nodeless.spotToSpotConsolidation" $settings.featureGates.spotToSpotConsolidation
+  "nodeless.subnetRefreshInterval" $settings.subnetRefreshInterval
   "nodeless.terminateFirstDrift" $settings.featureGates.terminateFirstDrift
   "nodeless.terminateFirstRepair" $settings.featureGates.terminateFirstRepair
   "nodeless.zonalShift" $settings.enableZonalShift
