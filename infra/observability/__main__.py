@@ -55,6 +55,10 @@ The first two need the kinds of the Prometheus operator. Grafana's sidecar finds
 | --- | --- |
 {dashboards}
 
+Made with Grafana's Foundation SDK for Grafana 11.6, and read through its schema by a test
+(`tests/observability/test_files.py`). Every query is asked of a real Prometheus that scrapes a running controller. What has not been done is to
+look at the pages in Grafana itself, which no package registry has: if one looks wrong to you, open an issue.
+
 ## Alerts
 
 | Alert | Severity | After | What to do |

@@ -5,11 +5,15 @@ import re
 
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from infra.observability.__main__ import ROOT, files
 from infra.observability.alerts import ALERTS, rules_file
 from infra.observability.dashboards import PAGES, dashboard_file
 
+DASHBOARDS = ROOT / "charts" / "nodeless" / "files" / "dashboards"
 METRIC = re.compile(r"\b(?:karpenter|nodeless|controller_runtime|workqueue|rest_client|leader_election)_\w+")
 LABEL = re.compile(r"\{\{\s*\$labels\.(\w+)")
 BY = re.compile(r"\bby \(([^)]*)\)")
@@ -54,6 +58,31 @@ def test_each_alert_has_a_name_of_its_own_and_says_what_to_do():
 def test_a_summary_names_labels_that_the_expression_keeps(alert):
     kept = {label.strip() for labels in BY.findall(alert.expression) for label in labels.split(",")}
     assert set(LABEL.findall(alert.summary)) <= kept
+
+
+def as_grafana_reads_it(document):
+    """A dashboard, read into the types of Grafana's schema and written again: what they lack is lost."""
+    register_default_plugins()
+    return json.loads(JSONEncoder().encode(Dashboard.from_json(document)))
+
+
+@pytest.mark.parametrize("file", sorted(DASHBOARDS.glob("*.json")), ids=lambda file: file.stem)
+def test_grafanas_schema_has_every_field_of_a_dashboard(file):
+    document = json.loads(file.read_text())
+    assert as_grafana_reads_it(document) == document
+
+
+OF_A_PANEL = [(), ("options",), ("fieldConfig", "defaults", "custom"), ("targets", 0)]
+
+
+@pytest.mark.parametrize("where", [("templating",), *(("panels", 6, *part) for part in OF_A_PANEL)])
+def test_a_field_that_grafanas_schema_does_not_have_is_noticed(where):
+    document = json.loads(dashboard_file(PAGES[0]))
+    part = document
+    for step in where:
+        part = part[step]
+    part["colour"] = "red"
+    assert as_grafana_reads_it(document) != document
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
