@@ -20,7 +20,7 @@ help: ## print this help
 
 install: $(STAMP) ## install the locked dependencies into .venv: enough for nodeless plan and everything else offline
 
-setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane and the Pulumi engine
+setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane, the Pulumi engine and Helm
 	@$(PYTHON) -m localenv build
 
 # Before any test: a build takes longer than a test may.

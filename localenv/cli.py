@@ -84,12 +84,14 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m localenv", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    build = commands.add_parser("build", help="find the control plane and the Pulumi engine, or build them")
+    build = commands.add_parser(
+        "build", help="find the control plane, the Pulumi engine and Helm, or build them"
+    )
     build.add_argument(
         "--tests",
         action="store_true",
-        help="what the tests need besides: Helm, Prometheus, OpenTofu, "
-        "actionlint, generators of SDKs, Karpenter's charts",
+        help="what the tests need besides: Prometheus, OpenTofu, actionlint, "
+        "generators of SDKs, Karpenter's charts",
     )
     build.set_defaults(run=_build)
     which = commands.add_parser("which", help="print where a program is; it is built where there is none")
@@ -115,8 +117,9 @@ def _build(options: argparse.Namespace) -> int:
     report = StreamReport()
     control_plane_binaries(report)
     pulumi_engine(report)
+    helm(report)
     if options.tests:
-        for of_the_tests in (helm, prometheus, promtool, opentofu, actionlint, sdk_generators, karpenter_charts):
+        for of_the_tests in (prometheus, promtool, opentofu, actionlint, sdk_generators, karpenter_charts):
             of_the_tests(report)
         for name in ("aws", "helm"):
             tofu_provider(name, report)
