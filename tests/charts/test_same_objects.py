@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from localenv.labs.helm_chart import values_of_the_stack
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import Recorder, ensure_event_loop, run
 
@@ -47,27 +48,12 @@ def test_both_have_the_same_objects(charts, component):
 
 
 def values_of(component):
-    """The values that give the chart the component's settings."""
-    data = component["ConfigMap", "karpenter", "karpenter-global-settings"]["data"]
-    account = component["ServiceAccount", "karpenter", "karpenter"]
-    image = component["Deployment", "karpenter", "karpenter"]["spec"]["template"]["spec"]["containers"][0][
-        "image"
-    ]
-    repository, _, tag = image.rpartition(":")
-    return {
-        "settings": {
-            "clusterName": data["aws.clusterName"],
-            "clusterEndpoint": data["aws.clusterEndpoint"],
-            "interruptionQueue": data["aws.interruptionQueueName"],
-            "featureGates": {"drift": data["featureGates.driftEnabled"] == "true"},
-            "aws": {
-                "defaultInstanceProfile": data["aws.defaultInstanceProfile"],
-                **({"tags": json.loads(data["aws.tags"])} if "aws.tags" in data else {}),
-            },
-        },
-        "serviceAccount": {"annotations": account["metadata"]["annotations"]},
-        "controller": {"image": {"repository": repository, "tag": tag}},
-    }
+    """The values that give the chart the component's settings, as the demo's lab finds them."""
+    return values_of_the_stack(
+        component["ConfigMap", "karpenter", "karpenter-global-settings"],
+        component["ServiceAccount", "karpenter", "karpenter"],
+        component["Deployment", "karpenter", "karpenter"],
+    )
 
 
 def comparable(document):
