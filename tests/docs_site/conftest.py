@@ -84,9 +84,12 @@ def address(published: Path) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium of this machine."""
+    """Chromium of this machine.
+
+    Of one module's tests: as long as it is there an event loop runs in this thread, and no test has its own.
+    """
     found = os.environ.get("NODELESS_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if not found:
         pytest.fail(
