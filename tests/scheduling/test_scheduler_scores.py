@@ -26,10 +26,11 @@ _MEMORIES = ("256Mi", "512Mi", "1Gi", "2Gi", "6Gi")
 
 
 def workloads(chance: Random) -> list[Pod]:
+    """So many pods that some twenty spill in all: of five, chance makes three or eight."""
     made: list[Pod] = []
-    for index in range(chance.randint(4, 8)):
+    for index in range(chance.randint(8, 12)):
         app = f"app{index}"
-        made += pods(chance.randint(6, 20), chance.choice(_CPUS), chance.choice(_MEMORIES), name=app)
+        made += pods(chance.randint(10, 30), chance.choice(_CPUS), chance.choice(_MEMORIES), name=app)
     owned = [replace(pod, owners=(Owner("apps/v1", "ReplicaSet", pod.labels["app"]),)) for pod in made]
     chance.shuffle(owned)
     return [replace(pod, created_at=float(at)) for at, pod in enumerate(owned)]
