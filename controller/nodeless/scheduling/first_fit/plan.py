@@ -365,7 +365,7 @@ def _chosen(first_fit: FirstFitPlan, inputs: SchedulingInput, choices: Sequence[
     trials = _Trials(
         inputs, queue(inputs.classes, first_fit.topology.keys), _prices_matter(first_fit, inputs)
     )
-    trials.note(first_fit)
+    trials.note(first_fit, trials.origin(first_fit.choice, first_fit.led))
     for choice in choices:
         first_fit = trials.better(first_fit, choice, [pods for pods, _ in first_fit.left])
     # What is done for groups that were left over may leave other groups: then it is done for all of them.
@@ -373,6 +373,10 @@ def _chosen(first_fit: FirstFitPlan, inputs: SchedulingInput, choices: Sequence[
         if choice.helps is _groups_matter and len(trials.ever_left) > len(first_fit.left):
             first_fit = trials.better(first_fit, choice, list(trials.ever_left))
     return first_fit
+
+
+_Origin = tuple[bool, bool, tuple[Turn, ...]]
+"""What two plans have in common that are the same: thrifty, wide, and whose turn it is when."""
 
 
 @dataclass(slots=True, eq=False)
@@ -384,12 +388,12 @@ class _Trials:
     prices_matter: bool
     ever_left: dict[PodClass, None] = field(default_factory=dict)
     """The classes that any of them left, in order."""
-    made: set[tuple[bool, bool, tuple[Turn, ...]]] = field(default_factory=set)
+    made: set[_Origin] = field(default_factory=set)
     """What each of them followed from."""
 
-    def note(self, first_fit: FirstFitPlan) -> None:
+    def note(self, first_fit: FirstFitPlan, origin: _Origin) -> None:
         """Remember a plan, and whom it left."""
-        self.made.add(self._origin(first_fit.choice, first_fit.led))
+        self.made.add(origin)
         self.ever_left.update(dict.fromkeys(pods for pods, _ in first_fit.left))
 
     def better(self, first_fit: FirstFitPlan, choice: Choice, led: Sequence[PodClass]) -> FirstFitPlan:
@@ -400,14 +404,15 @@ class _Trials:
             or _hurried(first_fit, inputs)
             or not any(_possible(pods, inputs) for pods, _ in first_fit.left)
             or not choice.helps(first_fit, inputs)
-            or self._origin(choice, led) in self.made
+            or (origin := self.origin(choice, led)) in self.made
         ):
             return first_fit
         other = _laid(inputs, choice, left=led, trusting=first_fit.trust.given)
-        self.note(other)
+        self.note(other, origin)
         return other if other.refused < first_fit.refused else first_fit
 
-    def _origin(self, choice: Choice, led: Collection[PodClass]) -> tuple[bool, bool, tuple[Turn, ...]]:
+    def origin(self, choice: Choice, led: Collection[PodClass]) -> _Origin:
+        """What a plan follows from."""
         wide = choice.wide and self.prices_matter
         return choice.thrifty, wide, tuple(choice.turns(self.ordered, led))
 
