@@ -45,8 +45,9 @@ class FittedTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lines of the table, and of what does not stand in it."""
-        shown, below, left_out = self._arranged(options.max_width)
-        width = max(options.max_width, self._width(shown))
+        widths = [self._natural(number) for number in range(len(self.columns))]
+        shown, below, left_out = self._arranged(options.max_width, widths)
+        width = max(options.max_width, self._width(shown, widths))
         lines = console.render_lines(self._table(shown), options.update(width=width), pad=False)
         for at, line in enumerate(lines):
             yield from (*line, Segment.line())
@@ -58,37 +59,41 @@ class FittedTable:
         if left_out:
             yield Text(f"not shown for want of width: {', '.join(left_out)}", style="dim")
 
-    def _arranged(self, width: int) -> tuple[list[int], list[int], list[str]]:
+    def _arranged(self, width: int, widths: Sequence[int]) -> tuple[list[int], list[int], list[str]]:
         """The columns in the table, those below each row, and the names of those that are left out."""
         everything = list(range(len(self.columns)))
-        shown, left_out = self._without_some(everything, width)
-        if self._width(shown) <= width:
+        shown, left_out = self._without_some(everything, width, widths)
+        if self._width(shown, widths) <= width:
             return shown, [], left_out
         folding = [number for number in everything if self.columns[number].folds]
-        shown, left_out = self._without_some([each for each in everything if each not in folding], width)
+        rest = [each for each in everything if each not in folding]
+        shown, left_out = self._without_some(rest, width, widths)
         below = [number for number in folding if not self.columns[number].optional]
         return shown, below, left_out + [self.columns[each].name for each in folding if each not in below]
 
-    def _without_some(self, shown: Sequence[int], width: int) -> tuple[list[int], list[str]]:
+    def _without_some(
+        self, shown: Sequence[int], width: int, widths: Sequence[int]
+    ) -> tuple[list[int], list[str]]:
         """Some columns without those that say nothing, and optional ones, until they fit; their names."""
         rest, left_out = list(shown), list[str]()
         hollow = [number for number in shown if all(row[number] == NOTHING for row in self.rows)]
         optional = [number for number in shown if self.columns[number].optional and number not in hollow]
         for number in [*reversed(hollow), *reversed(optional)]:
-            if self._width(rest) > width:
+            if self._width(rest, widths) > width:
                 rest.remove(number)
                 left_out[:0] = [self.columns[number].name] if number in optional else []
         return rest, left_out
 
-    def _width(self, shown: Sequence[int]) -> int:
+    def _width(self, shown: Sequence[int], widths: Sequence[int]) -> int:
         """The least width of some columns."""
         cells = [
-            min(self._natural(number), column.least) if column.folds else self._natural(number)
-            for number, column in ((number, self.columns[number]) for number in shown)
+            min(widths[number], self.columns[number].least) if self.columns[number].folds else widths[number]
+            for number in shown
         ]
         return sum(cells) + _GAP * (len(shown) - 1)
 
     def _natural(self, number: int) -> int:
+        """The width of a column whose cells have one line each."""
         return max(map(cell_len, (self.columns[number].name, *(row[number] for row in self.rows))))
 
     def _table(self, shown: Sequence[int]) -> Table:
