@@ -169,7 +169,7 @@ def _given(
 ) -> "tuple[FileContents, Policy | None, list[Document]]":
     """What files hold, on top of a snapshot; the policy of their settings, if any; their other objects."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
-    from nodeless.cli.manifests.files import listed_files, remarks_on, text_of_listed  # noqa: PLC0415
+    from nodeless.cli.manifests.files import listed_files, text_of_listed  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
     from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
@@ -178,9 +178,10 @@ def _given(
     documents: list[Document] = []
     given, policy = FileContents(Snapshot()), None
     for name in files:
-        for line in remarks_on(name):
+        listed, remarks = listed_files(name)
+        for line in remarks:
             remark(f"nodeless: note: {line}")
-        for file in listed_files(name):
+        for file in listed:
             try:
                 documents += documents_of(file, text_of_listed(file))
             except BadManifests as error:

@@ -15,6 +15,8 @@ from nodeless.cli.commands.terms import refuse
 API_VERSION = "cli.nodeless.dev/v1"
 TEXT, WIDE, JSON, YAML = "text", "wide", "json", "yaml"
 DOCUMENTS = (JSON, YAML)
+#: Of commands whose text is a table.
+TABLES = (TEXT, WIDE, *DOCUMENTS)
 
 OutputOption = Annotated[
     str, typer.Option("--output", "-o", help="text, json or yaml", rich_help_panel="Output")

@@ -24,10 +24,8 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import (
     DOCUMENTS,
-    JSON,
-    TEXT,
+    TABLES,
     WIDE,
-    YAML,
     AsJson,
     WideOutputOption,
     format_of,
@@ -88,7 +86,7 @@ def plan(
     from nodeless.explain.report import report  # noqa: PLC0415
     from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
 
-    output = format_of(output, as_json=as_json, formats=(TEXT, WIDE, JSON, YAML))
+    output = format_of(output, as_json=as_json, formats=TABLES)
     if html == STDIN and output in DOCUMENTS:
         refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
     source = Source(

@@ -21,10 +21,8 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import (
     DOCUMENTS,
-    JSON,
-    TEXT,
+    TABLES,
     WIDE,
-    YAML,
     AsJson,
     WideOutputOption,
     format_of,
@@ -81,7 +79,7 @@ def top(
 
     if sort not in _SORTS:
         refuse(f"--sort {sort!r} is not known; hint: {', '.join(_SORTS)}")
-    output = format_of(output, as_json=as_json, formats=(TEXT, WIDE, JSON, YAML))
+    output = format_of(output, as_json=as_json, formats=TABLES)
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )

@@ -3,7 +3,7 @@
 What cannot be read is told, all of it, and keeps nothing else from being read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,23 +34,33 @@ def read_files(names: Sequence[str]) -> Reading:
     """Read files, folders with all that is below them, folders of Kustomize as built, and stdin (`-`)."""
     reading = Reading()
     for name in names:
-        for file in listed_files(name):
+        files, remarks = listed_files(name)
+        for file in files:
             try:
                 text = text_of_listed(file)
             except UnreadableFileError as error:
                 reading.problems.append(str(error))
             else:
                 _read_text(file, text, reading)
-        reading.remarks += remarks_on(name)
+        reading.remarks += remarks
     return reading
 
 
-def listed_files(name: str) -> list[str]:
-    """What is read for a name: itself, or the files below it in the order of their paths."""
+def listed_files(name: str) -> tuple[list[str], list[str]]:
+    """What is read for a name: itself, or the files below it in the order of their paths; and remarks on it.
+
+    It is probably not meant that a folder holds nothing, or that folders of Kustomize are read as files.
+    """
     folder = Path(name)
     if name == STDIN or not folder.is_dir() or is_kustomization(folder):
-        return [name]
-    return [str(path) for path in files_below(folder)]
+        return [name], []
+    found = files_below(folder)
+    remarks = [] if found else [f"{name} holds no file that ends in {', '.join(ENDINGS)}"]
+    remarks += [
+        f"{below} is a folder of Kustomize, and its files are read as they are; hint: give that folder"
+        for below in kustomizations_below(folder)
+    ]
+    return list(map(str, found)), remarks
 
 
 def text_of_listed(name: str) -> str:
@@ -58,17 +68,6 @@ def text_of_listed(name: str) -> str:
     if name != STDIN and Path(name).is_dir() and is_kustomization(Path(name)):
         return build(Path(name))
     return read_text(name)
-
-
-def remarks_on(name: str) -> Iterator[str]:
-    """What is probably not meant by a folder: it holds nothing, or folders of Kustomize are read as files."""
-    folder = Path(name)
-    if name == STDIN or not folder.is_dir() or is_kustomization(folder):
-        return
-    if not files_below(folder):
-        yield f"{name} holds no file that ends in {', '.join(ENDINGS)}"
-    for below in kustomizations_below(folder):
-        yield f"{below} is a folder of Kustomize, and its files are read as they are; hint: give that folder"
 
 
 def _read_text(file: str, text: str, reading: Reading) -> None:

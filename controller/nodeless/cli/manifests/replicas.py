@@ -140,10 +140,9 @@ class _Scaler:
         if self._is_kedas(manifest):
             return
         if _kind(manifest) == _SCALED_OBJECT and _is_paused(manifest):
-            target = mapping_at(manifest, _TARGET)
+            paused = _target(manifest)
             self._found.notes.append(
-                f"{text_at(target, 'kind', _TARGET, 'Deployment')}/{text_at(target, 'name', _TARGET)} in "
-                f"{namespace_of(manifest)}: planned as it is, {subject_of(manifest)} is paused"
+                f"{paused} in {paused.namespace}: planned as it is, {subject_of(manifest)} is paused"
             )
             return
         limits = _hpa(manifest) if _kind(manifest) == _HPA else _scaled_object(manifest)
@@ -247,11 +246,15 @@ def _range(
     if least > most:
         path = f"spec.{lower}" if mapping_at(manifest, "spec").get(lower) is not None else f"spec.{upper}"
         raise Unusable(path, f"spec.{lower}: {least} is more than spec.{upper}: {most}")
+    return _Range(_target(manifest), least, most, zero_turns_off)
+
+
+def _target(manifest: Mapping[str, Any]) -> _Key:
+    """What an autoscaler scales."""
     reference = mapping_at(manifest, _TARGET)
     default = "" if _kind(manifest) == _HPA else "Deployment"
     kind = text_at(reference, "kind", _TARGET, default)
-    target = _Key(namespace_of(manifest), kind, text_at(reference, "name", _TARGET))
-    return _Range(target, least, most, zero_turns_off)
+    return _Key(namespace_of(manifest), kind, text_at(reference, "name", _TARGET))
 
 
 def _replicas(manifest: Mapping[str, Any]) -> int | None:
