@@ -19,6 +19,7 @@ from infra.release.commands import NotHere, program, run
 from infra.release.cutting import CHANGELOG, git, uncommitted
 from infra.release.settings import ROOT, ReleaseError, read_settings
 from infra.release.versions import differences
+from nodeless.explain.words import count
 
 DIST: Final = ROOT / "dist"
 _SKIPPED, _FAILED = "skipped", "FAILED"
@@ -89,8 +90,8 @@ class DryRun:
         skipped = [line.step for line in self.lines if line.state == _SKIPPED]
         well = len(self.lines) - len(failed) - len(skipped)
         self._report(
-            f"{well} {'step' if well == 1 else 'steps'} went well, {len(skipped)} "
-            f"{'was' if len(skipped) == 1 else 'were'} skipped{_named(skipped)}, {len(failed)} failed"
+            f"{count(well, 'step')} went well, {count(len(skipped), 'was', 'were')} "
+            f"skipped{_named(skipped)}, {len(failed)} failed"
             f"{_named(failed)}; what was made is in {self._dist}"
         )
         return not failed

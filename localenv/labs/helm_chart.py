@@ -35,19 +35,6 @@ _VALUES: Mapping[str, tuple[tuple[str, ...], Callable[[str], Any]]] = {
     "batchMaxDuration": (("batchMaxDuration",), str),
     "featureGates.driftEnabled": (("featureGates", "drift"), json.loads),
 }
-#: Variables that the chart sets by itself.
-_OF_THE_CHART = frozenset(
-    {
-        "SYSTEM_NAMESPACE",
-        "POD_NAME",
-        "POD_IP",
-        "KARPENTER_SERVICE",
-        "WEBHOOK_PORT",
-        "METRICS_PORT",
-        "HEALTH_PROBE_PORT",
-        "CONFIG_LOGGING_NAME",
-    }
-)
 _RECORDS = "owner=helm"
 _SECONDS = 180
 
@@ -181,6 +168,9 @@ def values_of_the_stack(config: Object, account: Object, deployment: Object) -> 
             part[last] = read(text)
         elif key.startswith("nodeless."):
             settings.setdefault("nodeless", {})[key.removeprefix("nodeless.")] = text
+    # Imported here: Pulumi takes a second, and is there where a stack is up.
+    from pulumi_nodeless.deployment import RESERVED_ENVIRONMENT  # noqa: PLC0415
+
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     repository, _, tag = container["image"].rpartition(":")
     return {
@@ -190,7 +180,7 @@ def values_of_the_stack(config: Object, account: Object, deployment: Object) -> 
         "controller": {
             "image": {"repository": repository, "tag": tag},
             "resources": container["resources"],
-            "env": [each for each in container["env"] if each["name"] not in _OF_THE_CHART],
+            "env": [each for each in container["env"] if each["name"] not in RESERVED_ENVIRONMENT],
         },
     }
 
