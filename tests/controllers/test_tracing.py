@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -176,6 +177,33 @@ def test_a_collector_that_is_down_costs_one_line_and_the_end_is_bounded(monkeypa
     assert text.count("could not be sent within") + text.count("traces are lost") >= 1
     assert text.count("traces are lost") <= 1
     assert "Traceback" not in text
+
+
+def threads_of_traces():
+    return [
+        each
+        for each in threading.enumerate()
+        if each.name.startswith("OtelBatch") or each.name == "end of traces"
+    ]
+
+
+def test_nothing_is_sent_or_said_once_traces_were_given_up(monkeypatch, capsys):
+    """A thread that went on would write into whatever the process prints afterwards."""
+    before = set(threads_of_traces())
+
+    async def scenario():
+        down = Receiver()
+        down.close()
+        tracing = begun(down, monkeypatch)
+        one_trace(tracing)
+        await tracing.stop(0.2)
+
+    asyncio.run(scenario())
+    assert "could not be sent within" in capsys.readouterr().out
+    for thread in set(threads_of_traces()) - before:
+        thread.join(5)
+        assert not thread.is_alive()
+    assert capsys.readouterr().out == ""
 
 
 def test_what_is_queued_is_sent_at_the_end(receiver, monkeypatch):

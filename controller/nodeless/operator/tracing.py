@@ -64,8 +64,11 @@ class Traces(Protocol):
 class Tracing:
     """Traces on their way to a collector."""
 
-    def __init__(self, provider: TracerProvider, tracer: Tracer) -> None:
+    def __init__(
+        self, provider: TracerProvider, tracer: Tracer, exporter: SpanExporter, reports: _Reports
+    ) -> None:
         self._provider, self._tracer = provider, tracer
+        self._exporter, self._reports = exporter, reports
         self._log = logger("tracing")
 
     def begin(self, name: str, started: float, attributes: Attributes) -> Trace | None:
@@ -78,7 +81,10 @@ class Tracing:
         return _SpanTrace(self._tracer, span) if span.is_recording() else None
 
     async def stop(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Send what is queued, for so long at most. The thread that sends keeps no process alive."""
+        """Send what is queued, for so long at most; then give it up, and say nothing further of it.
+
+        The thread that sends keeps no process alive, and ends by itself: it tries nothing again.
+        """
         done, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def shut_down() -> None:
@@ -92,6 +98,8 @@ class Tracing:
         try:
             await asyncio.wait_for(done.wait(), seconds)
         except TimeoutError:
+            self._reports.end()
+            self._exporter.shutdown()
             self._log.warning(f"traces that could not be sent within {seconds:.0f} s are lost")
 
 
@@ -173,13 +181,14 @@ def _start(sources: ConfigSources, endpoint: str, cluster: str, identity: str) -
         shutdown_on_exit=False,
     )
     queue = None if _text(sources, "OTEL_BSP_MAX_QUEUE_SIZE") else QUEUE
-    exporter = _reporting(OTLPSpanExporter(), endpoint, said)
+    reports = _Reports(endpoint, said)
+    exporter = _reporting(OTLPSpanExporter(), reports)
     provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=queue))
     log = logger("tracing")
     for message in said.take():
         log.warning(f"traces: {message}")
     log.info("sending traces", endpoint=endpoint)
-    return Tracing(provider, provider.get_tracer("nodeless", __version__))
+    return Tracing(provider, provider.get_tracer("nodeless", __version__), exporter, reports)
 
 
 def _resource(cluster: str, identity: str) -> Resource:
@@ -229,41 +238,52 @@ class _Said(logging.Handler):
         return messages
 
 
-def _reporting(inner: SpanExporter, endpoint: str, said: _Said) -> SpanExporter:
-    """An exporter that logs once when spans are not taken, and once when they are again."""
+class _Reports:
+    """Logs once when spans are not taken, and once when they are again."""
+
+    def __init__(self, endpoint: str, said: _Said) -> None:
+        self._endpoint, self._said = endpoint, said
+        self._failing = self._ended = False
+        self._log = logger("tracing")
+
+    def failed(self, why: str = "") -> None:
+        """Spans were not taken; without `why`, the reason is what OpenTelemetry said last."""
+        said = "; ".join(self._said.take()[-1:])
+        if self._failing or self._ended:
+            return
+        self._failing = True
+        self._log.error(
+            f"traces are lost, {self._endpoint} does not take them: {why or said}; hint: check the collector"
+            " and OTEL_EXPORTER_OTLP_ENDPOINT; nothing else depends on it"
+        )
+
+    def succeeded(self) -> None:
+        self._said.take()
+        if self._failing and not self._ended:
+            self._log.info("traces are taken again", endpoint=self._endpoint)
+        self._failing = False
+
+    def end(self) -> None:
+        """Say nothing from now on: what is still being sent was given up, and that was said."""
+        self._ended = True
+
+
+def _reporting(inner: SpanExporter, reports: _Reports) -> SpanExporter:
+    """An exporter that reports what becomes of spans, and fails in no other way."""
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult  # noqa: PLC0415
 
-    log = logger("tracing")
-
     class Reporting(SpanExporter):
-        failing = False
-
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
             try:
                 result = inner.export(spans)
             except Exception as error:
-                result = self._failed(str(error))
+                reports.failed(str(error))
+                return SpanExportResult.FAILURE
+            if result is SpanExportResult.SUCCESS:
+                reports.succeeded()
             else:
-                if result is SpanExportResult.SUCCESS:
-                    self._succeeded()
-                else:
-                    self._failed("; ".join(said.take()[-1:]))
-            said.take()
+                reports.failed()
             return result
-
-        def _failed(self, why: str) -> SpanExportResult:
-            if not self.failing:
-                self.failing = True
-                log.error(
-                    f"traces are lost, {endpoint} does not take them: {why}; hint: check the collector and"
-                    " OTEL_EXPORTER_OTLP_ENDPOINT; nothing else depends on it"
-                )
-            return SpanExportResult.FAILURE
-
-        def _succeeded(self) -> None:
-            if self.failing:
-                self.failing = False
-                log.info("traces are taken again", endpoint=endpoint)
 
         def shutdown(self) -> None:
             inner.shutdown()
