@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,14 @@ from nodeless.api.reading import read_claim, read_node_class, read_pool
 from nodeless.model.pools import BlockDevice, Kubelet, MetadataOptions, Reference, SelectorTerm
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
-from tests.api.manifests import inline, node_template, provisioner, requirement
+from tests.api.manifests import (
+    ec2_node_class,
+    inline,
+    node_pool,
+    node_template,
+    provisioner,
+    requirement,
+)
 
 
 def test_a_pool_carries_all_that_its_manifest_says() -> None:
@@ -53,6 +61,26 @@ def test_a_pool_that_was_stored_without_the_webhook_means_the_same() -> None:
     assert pool.requirements["kubernetes.io/arch"].values == {"amd64"}
     assert pool.requirements["karpenter.sh/capacity-type"].values == {"on-demand"}
     assert pool.requirements["karpenter.k8s.aws/instance-generation"].minimum == 3
+
+
+@pytest.mark.parametrize(
+    ("read", "manifest"),
+    [
+        (read_pool, provisioner()),
+        (read_pool, node_pool()),
+        (read_node_class, node_template()),
+        (read_node_class, ec2_node_class()),
+    ],
+    ids=["Provisioner", "NodePool", "AWSNodeTemplate", "EC2NodeClass"],
+)
+def test_a_field_that_does_not_exist_is_refused_though_it_is_null(
+    read: Callable[[dict[str, Any]], object], manifest: dict[str, Any]
+) -> None:
+    """A known field that is null is absent; `kubectl apply` and `nodeless validate` refuse an unknown one."""
+    read(manifest | {"status": None})
+
+    with pytest.raises(InvalidObject, match="is no known field"):
+        read(manifest | {"spec": manifest["spec"] | {"nosuch": None}})
 
 
 def test_absent_limits_are_no_limits() -> None:

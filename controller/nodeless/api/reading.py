@@ -34,9 +34,9 @@ def read_claim(manifest: Mapping[str, Any]) -> NodeClaim:
     Raises:
         InvalidObject: Its form is broken; the API server lets no such object in.
     """
-    manifest = drop_nulls(manifest)
     if errors := list(islice(structural_errors(manifest, NODE_CLAIM), MOST_FAULTS)):
         raise InvalidObject(subject_of(manifest), errors)
+    manifest = drop_nulls(manifest)
     document = msgspec.convert(manifest, Manifest)
     metadata, spec = read_metadata(manifest), document.spec
     status = document.status or NodeClaimStatus()

@@ -29,8 +29,8 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
     Raises:
         InvalidObject: It breaks rules, or wants what the controller cannot do; all of it is named.
     """
-    manifest = drop_nulls(manifest)
     require_valid(manifest, EC2_NODE_CLASS)
+    manifest = drop_nulls(manifest)
     if refused := unsupported(manifest):
         raise InvalidObject(subject_of(manifest), refused)
     document = msgspec.convert(manifest, Ec2NodeClass)

@@ -44,8 +44,8 @@ def read_node_class(manifest: Mapping[str, Any]) -> NodeClass:
     """
     if EC2_NODE_CLASS.describes(manifest):
         return read_ec2_node_class(manifest)
-    manifest = drop_nulls(manifest)
     require_valid(manifest, AWS_NODE_TEMPLATE)
+    manifest = drop_nulls(manifest)
     document = msgspec.convert(manifest, AwsNodeTemplate)
     metadata = read_metadata(manifest)
     reference = Reference(AWS_NODE_TEMPLATE_KIND, metadata.name, metadata.uid)

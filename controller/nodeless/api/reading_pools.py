@@ -63,8 +63,8 @@ def read_pool(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
 
 
 def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
-    manifest = drop_nulls(manifest)
     require_valid(manifest, PROVISIONER)
+    manifest = drop_nulls(manifest)
     provisioner = msgspec.convert(default(manifest), Provisioner)
     metadata, spec = read_metadata(manifest), provisioner.spec
     if spec is None:
@@ -104,8 +104,8 @@ def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | No
 
 
 def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
-    manifest = drop_nulls(manifest)
     require_valid(manifest, NODE_POOL)
+    manifest = drop_nulls(manifest)
     if refused := unsupported(manifest):
         raise InvalidObject(subject_of(manifest), refused)
     metadata = read_metadata(manifest)
