@@ -1,7 +1,8 @@
 """The rows of the acceptance of API and admission, and where each is shown.
 
-A row is a rule or a fact about Karpenter v0.27.3 or v1 that users rely on. Its identifier stands in the name
-of a test, and but for the few that need no cluster that test runs on the real API server.
+A row is a rule or a fact about Karpenter v0.27.3 or v1 that users rely on
+(docs/acceptance/admission.md). Its identifier is in the name of a test, and but for the few that need no
+cluster that test runs on the real API server.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RULES = [
 ]
 
 OLD_CHARTS = "test_8_3_8_4_values_of_old_charts_are_ignored_aloud_and_the_endpoint_is_found_out"
-#: Facts of the documents (8.2 to 8.4) and the list of tests (9): each with the end of a test's identifier.
+#: Samples that users start from (8.2 to 8.4) and whole surfaces (9), with the end of a test's identifier.
 ROWS = {
     "3.7 providerRef to nothing": "test_what_the_rules_allow_is_accepted[3.7 dangling reference]",
     "3.7 deletion while referred to": "test_3_7_a_template_that_is_referred_to_can_be_deleted_and_nodes_are_"

@@ -1,4 +1,4 @@
-"""Rules of the v1 kinds as a table: (row of the specification, manifest, path of the fault).
+"""Rules of the v1 kinds as a table: (row of docs/acceptance/admission.md, manifest, path of the fault).
 
 One table for `validate` and for the real API server, which must give the same verdicts.
 An empty path means: accepted.

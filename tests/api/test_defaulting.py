@@ -37,7 +37,7 @@ def test_an_alias_counts_as_its_key() -> None:
     assert ARCH not in added(requirements=[requirement("beta.kubernetes.io/arch", "In", "arm64")])
 
 
-def test_defect_12_a_label_counts_since_a_default_could_only_contradict_it() -> None:
+def test_aws_15_12_a_label_counts_since_a_default_could_only_contradict_it() -> None:
     assert added(labels={"kubernetes.io/arch": "arm64"}) == [OS, CAPACITY, CATEGORY, GENERATION]
 
 

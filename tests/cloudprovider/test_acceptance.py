@@ -1,4 +1,4 @@
-"""Items of the AWS provider's acceptance list (16) that no test of a part of it shows alone."""
+"""Rows AWS-16.1 to AWS-16.12 (docs/acceptance/aws.md) that no test of a part of the provider shows alone."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +45,7 @@ def offerings(prices: Prices, **facts: Any) -> dict[tuple[str, str], tuple[float
     }
 
 
-def test_16_2_what_has_no_price_stands_in_the_list_and_is_not_available() -> None:
+def test_aws_16_2_what_has_no_price_stands_in_the_list_and_is_not_available() -> None:
     priced = offerings(Prices({}, {("m5.large", "us-east-1a"): 0.03}))
     assert priced == {
         ("us-east-1a", "on-demand"): (0.0, False),
@@ -55,13 +55,13 @@ def test_16_2_what_has_no_price_stands_in_the_list_and_is_not_available() -> Non
     }
 
 
-def test_16_2_a_usage_class_that_cannot_be_bought_is_passed_over() -> None:
+def test_aws_16_2_a_usage_class_that_cannot_be_bought_is_passed_over() -> None:
     sold = offerings(Prices({"m5.large": 0.1}), usage_classes=("capacity-block", "on-demand", "on-demand"))
     assert set(sold) == {(zone, "on-demand") for zone in ZONES}
     assert offerings(Prices({"m5.large": 0.1}), usage_classes=("capacity-block",)) == {}
 
 
-def test_16_2_a_sold_out_offering_is_off_for_three_minutes_from_its_last_mark() -> None:
+def test_aws_16_2_a_sold_out_offering_is_off_for_three_minutes_from_its_last_mark() -> None:
     known = Known((M5,), {M5.name: ZONES})
     types = build(known, NodeShape("AL2"), ZONES, Prices({"m5.large": 0.1}), "us-east-1")
     key = ("m5.large", "us-east-1a", "spot")
@@ -77,7 +77,7 @@ def test_16_2_a_sold_out_offering_is_off_for_three_minutes_from_its_last_mark() 
     assert off(240.0) == set()
 
 
-def test_16_3_the_filters_of_both_sweeps_to_the_letter() -> None:
+def test_aws_16_3_the_filters_of_both_sweeps_to_the_letter() -> None:
     common = {
         "regionCode": "eu-west-1",
         "serviceCode": "AmazonEC2",
@@ -97,7 +97,7 @@ def test_16_3_the_filters_of_both_sweeps_to_the_letter() -> None:
 
 
 @pytest.mark.parametrize("refused", ["GetProducts", "DescribeSpotPriceHistory"])
-async def test_16_3_a_refresh_that_fails_keeps_the_prices_that_are_there(
+async def test_aws_16_3_a_refresh_that_fails_keeps_the_prices_that_are_there(
     aws: LocalAws, world: World, refused: str
 ) -> None:
     clock = Clock()
@@ -123,7 +123,7 @@ async def test_16_3_a_refresh_that_fails_keeps_the_prices_that_are_there(
         pytest.param(SelectorTerm(), {}, id="nothing"),
     ],
 )
-def test_16_4_each_entry_of_a_selector_is_its_filter(
+def test_aws_16_4_each_entry_of_a_selector_is_its_filter(
     term: SelectorTerm, filters: Mapping[str, list[str]]
 ) -> None:
     found = filters_of(term, id_filter="subnet-id", name_filter="tag:Name")
@@ -141,14 +141,14 @@ def test_16_4_each_entry_of_a_selector_is_its_filter(
         ),
     ],
 )
-def test_4_1_terms_for_security_groups_may_name_them(
+def test_aws_4_1_terms_for_security_groups_may_name_them(
     term: SelectorTerm, filters: Mapping[str, list[str]]
 ) -> None:
     found = filters_of(term, id_filter="group-id", name_filter="group-name")
     assert {each["Name"]: each["Values"] for each in found} == filters
 
 
-def test_4_1_two_tags_of_any_value_must_both_be_there() -> None:
+def test_aws_4_1_two_tags_of_any_value_must_both_be_there() -> None:
     found = filters_of(
         SelectorTerm(tags=(("a", ("*",)), ("b", ("*",)))), id_filter="subnet-id", name_filter="tag:Name"
     )
@@ -163,7 +163,7 @@ def subnets_of_a_zone(aws: LocalAws, world: World, *blocks: str) -> list[str]:
     return [each["Subnet"]["SubnetId"] for each in made]
 
 
-async def test_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_left(
+async def test_aws_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_left(
     aws: LocalAws, world: World
 ) -> None:
     large, small = subnets_of_a_zone(aws, world, "10.0.100.0/25", "10.0.101.0/26")
@@ -183,7 +183,7 @@ async def test_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_l
     assert [each.subnet_id for each in made][:2] == [large, large]
 
 
-async def test_16_4_launches_side_by_side_take_turns_too(aws: LocalAws, world: World) -> None:
+async def test_aws_16_4_launches_side_by_side_take_turns_too(aws: LocalAws, world: World) -> None:
     large, small = subnets_of_a_zone(aws, world, "10.0.100.0/25", "10.0.101.0/26")
     node_class = replace(NODE_CLASS, subnets=(SelectorTerm(ids=(large, small)),))
     pool = the_pool("m5.large")
@@ -194,7 +194,7 @@ async def test_16_4_launches_side_by_side_take_turns_too(aws: LocalAws, world: W
     assert Counter(each.subnet_id for each in made) == {large: 4, small: 1}
 
 
-async def test_4_2_a_large_node_leaves_to_plans_the_addresses_that_nobody_holds(
+async def test_aws_4_2_a_large_node_leaves_to_plans_the_addresses_that_nobody_holds(
     aws: LocalAws, world: World
 ) -> None:
     (subnet,) = subnets_of_a_zone(aws, world, "10.0.100.0/24")
@@ -208,7 +208,7 @@ async def test_4_2_a_large_node_leaves_to_plans_the_addresses_that_nobody_holds(
     assert left.unpromised == 251 - made.capacity[PODS] < 0
 
 
-async def test_4_2_a_promise_ends_with_what_ec2_tells_and_is_not_given_back_twice(
+async def test_aws_4_2_a_promise_ends_with_what_ec2_tells_and_is_not_given_back_twice(
     aws: LocalAws, world: World
 ) -> None:
     async with a_provider() as provider:
@@ -220,7 +220,7 @@ async def test_4_2_a_promise_ends_with_what_ec2_tells_and_is_not_given_back_twic
         assert subnets.current(before) == before
 
 
-async def test_16_4_a_launch_that_fails_takes_no_addresses(aws: LocalAws, world: World) -> None:
+async def test_aws_16_4_a_launch_that_fails_takes_no_addresses(aws: LocalAws, world: World) -> None:
     async with a_provider() as provider:
         before = (await provider.resolve(NODE_CLASS)).subnets
         aws.set_faults(errors={"CreateFleet": {"code": "InvalidParameterValue"}})
@@ -262,11 +262,11 @@ async def test_16_4_a_launch_that_fails_takes_no_addresses(aws: LocalAws, world:
         pytest.param("Custom", [], id="Custom"),
     ],
 )
-def test_16_5_parameters_of_a_family(family: str, names: list[str]) -> None:
+def test_aws_16_5_parameters_of_a_family(family: str, names: list[str]) -> None:
     assert [each.name for each in parameters_for(family, "1.29")] == names
 
 
-def test_16_5_images_are_newest_first_one_of_each_kind_and_types_without_one_are_dropped() -> None:
+def test_aws_16_5_images_are_newest_first_one_of_each_kind_and_types_without_one_are_dropped() -> None:
     amd64 = Requirements([Requirement.of(ARCH, "In", ["amd64"])])
     arm64 = Requirements([Requirement.of(ARCH, "In", ["arm64"])])
     plain_arm = Requirements(
@@ -297,7 +297,9 @@ def test_16_5_images_are_newest_first_one_of_each_kind_and_types_without_one_are
     assert image_for(gpu, [Image("ami-arm", plain_arm)]) is None
 
 
-async def test_16_5_a_custom_class_uses_the_images_that_it_selects_alone(aws: LocalAws, world: World) -> None:
+async def test_aws_16_5_a_custom_class_uses_the_images_that_it_selects_alone(
+    aws: LocalAws, world: World
+) -> None:
     found = aws.client("ec2").describe_images(
         Filters=[{"Name": "name", "Values": ["amazon-eks-node-1.29-*"]}]
     )["Images"]
@@ -314,7 +316,7 @@ async def test_16_5_a_custom_class_uses_the_images_that_it_selects_alone(aws: Lo
     assert made_by(aws, "GetParameter") == []
 
 
-async def test_16_7_a_template_that_is_known_costs_no_call_and_one_that_is_there_is_used(
+async def test_aws_16_7_a_template_that_is_known_costs_no_call_and_one_that_is_there_is_used(
     aws: LocalAws, world: World
 ) -> None:
     async with a_provider() as provider:
@@ -329,7 +331,7 @@ async def test_16_7_a_template_that_is_known_costs_no_call_and_one_that_is_there
     assert len(aws.client("ec2").describe_launch_templates(MaxResults=200)["LaunchTemplates"]) == 1
 
 
-async def test_16_7_a_new_leader_sweeps_what_nobody_used_since_and_keeps_what_was_used_again(
+async def test_aws_16_7_a_new_leader_sweeps_what_nobody_used_since_and_keeps_what_was_used_again(
     aws: LocalAws, world: World
 ) -> None:
     clock = Clock()
@@ -378,7 +380,7 @@ def refusal(code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("code", sorted(INSUFFICIENT_CAPACITY_CODES))
-def test_7_4_a_code_of_capacity_marks_what_it_is_about_also_beside_an_instance(code: str) -> None:
+def test_aws_7_4_a_code_of_capacity_marks_what_it_is_about_also_beside_an_instance(code: str) -> None:
     made = {"InstanceIds": ["i-1"], "InstanceType": "m5.xlarge"}
     for instances in ([], [made]):
         answer = read_answer({"Instances": instances, "Errors": [refusal(code)]}, "spot")
@@ -413,7 +415,9 @@ def test_7_4_a_code_of_capacity_marks_what_it_is_about_also_beside_an_instance(c
         ("SomethingNew", "", "LaunchFailed"),
     ],
 )
-def test_7_4_each_other_code_has_a_reason_and_says_what_to_do(code: str, message: str, reason: str) -> None:
+def test_aws_7_4_each_other_code_has_a_reason_and_says_what_to_do(
+    code: str, message: str, reason: str
+) -> None:
     error = launch_failed("default-abcde", code, message or f"no {code}")
     assert error.reason == reason
     assert code in str(error)
@@ -421,7 +425,7 @@ def test_7_4_each_other_code_has_a_reason_and_says_what_to_do(code: str, message
 
 
 @pytest.mark.parametrize(("reason", "code", "message", "hint"), WORDED, ids=[each[0] for each in WORDED])
-def test_7_4_where_a_code_means_many_things_the_message_decides_what_to_do(
+def test_aws_7_4_where_a_code_means_many_things_the_message_decides_what_to_do(
     reason: str, code: str, message: str, hint: str
 ) -> None:
     error = launch_failed("default-abcde", code, message)
@@ -429,7 +433,7 @@ def test_7_4_where_a_code_means_many_things_the_message_decides_what_to_do(
     assert hint in error.hint
 
 
-def test_7_4_three_ways_to_lack_a_permission_have_three_ways_out() -> None:
+def test_aws_7_4_three_ways_to_lack_a_permission_have_three_ways_out() -> None:
     action = "User: arn:aws:sts::1:assumed-role/c is not authorized to perform: ec2:RunInstances"
     because = {
         "with an explicit deny in a permissions boundary": "the permissions boundary of the controller",

@@ -60,7 +60,7 @@ class Clerk:
         ),
     ],
 )
-def test_7_3_a_window_closes_when_it_is_idle_or_long_open_or_full(
+def test_aws_7_3_a_window_closes_when_it_is_idle_or_long_open_or_full(
     asks: list[tuple[float, str]], batches: list[tuple[float, int]]
 ) -> None:
     clerk = Clerk()
@@ -80,7 +80,7 @@ def test_7_3_a_window_closes_when_it_is_idle_or_long_open_or_full(
     ),
     limit=st.integers(1, 5),
 )
-def test_14_3_every_caller_gets_exactly_one_answer_its_own_within_the_longest_time(
+def test_aws_14_3_every_caller_gets_exactly_one_answer_its_own_within_the_longest_time(
     asks: list[tuple[float, str, str]], limit: int
 ) -> None:
     clerk = Clerk(limit)
@@ -103,7 +103,7 @@ def test_14_3_every_caller_gets_exactly_one_answer_its_own_within_the_longest_ti
     assert sum(size for _, size, _ in clerk.observed) <= len(asks)
 
 
-def test_7_3_who_gets_no_answer_is_told_so_and_the_others_are_not_disturbed() -> None:
+def test_aws_7_3_who_gets_no_answer_is_told_so_and_the_others_are_not_disturbed() -> None:
     clerk = Clerk()
 
     async def both() -> list[tuple[str, int] | BaseException]:

@@ -12,7 +12,7 @@ __all__ = ["controller"]
 
 STATES = ["pending", "running", "stopping", "stopped", "shutting-down"]
 DISCOVERY = {"Filters": [{"Name": "tag:karpenter.sh/discovery", "Values": ["demo"]}]}
-#: Section 13 of the specification: of each operation the parameters of one of its calls, to the letter.
+#: AWS-13 of docs/acceptance/aws.md: of each operation the parameters of one of its calls, to the letter.
 CALLS: dict[str, dict[str, Any]] = {
     "DescribeInstanceTypeOfferings": {"LocationType": "availability-zone"},
     "DescribeSubnets": DISCOVERY,
@@ -84,7 +84,7 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_13_each_call_asks_for_what_it_needs_and_in_pages_where_ec2_has_some(
+async def test_aws_13_each_call_asks_for_what_it_needs_and_in_pages_where_ec2_has_some(
     aws: LocalAws, world: World, controller: str
 ) -> None:
     aws.forget_calls()

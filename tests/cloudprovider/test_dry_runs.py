@@ -128,7 +128,7 @@ async def test_what_says_nothing_of_permissions_is_not_tried_again_at_once_and_h
         ("AuthFailure", "Not authorized for images: [ami-1]", "AMIAuthorizationFailure", "share the image"),
     ],
 )
-async def test_7_4_what_else_ec2_says_of_a_rehearsal_is_told_by_its_reason_and_with_what_to_do(
+async def test_aws_7_4_what_else_ec2_says_of_a_rehearsal_is_told_by_its_reason_and_with_what_to_do(
     aws: LocalAws, world: World, code: str, message: str, reason: str, hint: str
 ) -> None:
     aws.set_faults(errors={"RunInstances": {"code": code, "message": message, "status": 400}})
@@ -140,7 +140,9 @@ async def test_7_4_what_else_ec2_says_of_a_rehearsal_is_told_by_its_reason_and_w
         assert await provider.catalog(POOL, CLASS)
 
 
-async def test_7_4_user_data_that_ec2_finds_too_long_refuses_the_class(aws: LocalAws, world: World) -> None:
+async def test_aws_7_4_user_data_that_ec2_finds_too_long_refuses_the_class(
+    aws: LocalAws, world: World
+) -> None:
     too_long = {"code": "InvalidUserData.Malformed", "message": "User data is limited to 16384 bytes"}
     aws.set_faults(errors={"CreateLaunchTemplate": {**too_long, "status": 400}})
     async with a_provider() as provider:
@@ -157,7 +159,9 @@ async def test_7_4_user_data_that_ec2_finds_too_long_refuses_the_class(aws: Loca
         ("denied. Encoded authorization failure message: 4xyz", "sts decode-authorization-message"),
     ],
 )
-async def test_7_4_who_denies_a_launch_is_told(aws: LocalAws, world: World, message: str, hint: str) -> None:
+async def test_aws_7_4_who_denies_a_launch_is_told(
+    aws: LocalAws, world: World, message: str, hint: str
+) -> None:
     aws.set_faults(errors={"RunInstances": {**REFUSED, "message": message}})
     async with a_provider() as provider:
         with pytest.raises(NodeClassUnresolved, match=hint):

@@ -34,7 +34,7 @@ def refused(code: str, status: int = 400) -> ClientError:
         ("InvalidParameterValue", 400, AwsCallRefused),
     ],
 )
-def test_7_4_a_code_says_whether_to_wait_to_mend_the_policy_or_the_request(
+def test_aws_7_4_a_code_says_whether_to_wait_to_mend_the_policy_or_the_request(
     code: str, status: int, kind: type[CloudError]
 ) -> None:
     error = translate(refused(code, status), "ec2", "CreateFleet", "https://ec2")
@@ -43,7 +43,7 @@ def test_7_4_a_code_says_whether_to_wait_to_mend_the_policy_or_the_request(
     assert "ec2:CreateFleet" in str(error)
 
 
-def test_7_4_a_refusal_carries_awss_request_id_for_its_support_beside_its_text() -> None:
+def test_aws_7_4_a_refusal_carries_awss_request_id_for_its_support_beside_its_text() -> None:
     error = translate(refused("InvalidParameterValue"), "ec2", "CreateFleet", "")
     assert error.evidence == "request r-1"
     # The text is compared with what stands on an object: the same fault must read the same at each try.
@@ -52,7 +52,7 @@ def test_7_4_a_refusal_carries_awss_request_id_for_its_support_beside_its_text()
 
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
 @pytest.mark.parametrize("action", ["GetQueueUrl", "ReceiveMessage"])
-async def test_7_4_both_words_for_a_missing_queue_are_known_and_it_is_looked_up_again(
+async def test_aws_7_4_both_words_for_a_missing_queue_are_known_and_it_is_looked_up_again(
     aws: LocalAws, world: World, code: str, action: str
 ) -> None:
     aws.client("sqs").create_queue(QueueName="demo")
@@ -67,7 +67,7 @@ async def test_7_4_both_words_for_a_missing_queue_are_known_and_it_is_looked_up_
 
 
 @pytest.mark.parametrize("code", ["InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"])
-async def test_7_6_an_instance_that_ec2_does_not_know_counts_as_ended(
+async def test_aws_7_6_an_instance_that_ec2_does_not_know_counts_as_ended(
     aws: LocalAws, world: World, code: str
 ) -> None:
     for action in ("TerminateInstances", "DescribeInstances"):
@@ -77,7 +77,7 @@ async def test_7_6_an_instance_that_ec2_does_not_know_counts_as_ended(
             assert await provider.terminate("i-0123456789abcdef0")
 
 
-async def test_7_6_termination_protection_is_told_until_it_is_off(aws: LocalAws, world: World) -> None:
+async def test_aws_7_6_termination_protection_is_told_until_it_is_off(aws: LocalAws, world: World) -> None:
     async with a_provider() as provider:
         instance = await launched(provider)
         protected = {
@@ -92,7 +92,7 @@ async def test_7_6_termination_protection_is_told_until_it_is_off(aws: LocalAws,
         assert await provider.terminate(instance.id)
 
 
-async def test_7_4_a_template_that_stays_missing_fails_the_launch_after_some_tries(
+async def test_aws_7_4_a_template_that_stays_missing_fails_the_launch_after_some_tries(
     aws: LocalAws, world: World
 ) -> None:
     missing = {"code": "InvalidLaunchTemplateName.NotFoundException", "status": 400}
@@ -103,7 +103,7 @@ async def test_7_4_a_template_that_stays_missing_fails_the_launch_after_some_tri
     assert 2 <= len(made_by(aws, "CreateFleet")) <= 5
 
 
-async def test_7_4_a_missing_parameter_of_several_is_passed_over_and_of_all_is_told(
+async def test_aws_7_4_a_missing_parameter_of_several_is_passed_over_and_of_all_is_told(
     aws: LocalAws, world: World
 ) -> None:
     lost = {"code": "ParameterNotFound", "status": 400}
@@ -119,7 +119,7 @@ async def test_7_4_a_missing_parameter_of_several_is_passed_over_and_of_all_is_t
 
 
 @pytest.mark.parametrize("code", ["UnauthorizedOperation", "AuthFailure"])
-async def test_1_1_only_a_dry_run_that_would_have_succeeded_lets_the_process_start(
+async def test_aws_1_1_only_a_dry_run_that_would_have_succeeded_lets_the_process_start(
     aws: LocalAws, world: World, code: str
 ) -> None:
     async with a_provider() as provider:

@@ -84,7 +84,7 @@ async def test_a_queue_that_may_not_be_read_is_told_with_the_permission_and_read
         assert await provider.forget_interruptions([message]) == 1
 
 
-async def test_8_1_ten_messages_at_most_are_waited_for_and_hidden_for_twenty_seconds(
+async def test_aws_8_1_ten_messages_at_most_are_waited_for_and_hidden_for_twenty_seconds(
     aws: LocalAws, world: World
 ) -> None:
     sqs = aws.client("sqs")

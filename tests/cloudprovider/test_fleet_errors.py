@@ -99,7 +99,7 @@ async def test_without_spot_it_is_on_demand_and_spot_again_after_three_minutes(
     ],
     ids=["four types", "five types", "nobody asked for spot"],
 )
-async def test_7_2_who_falls_back_to_on_demand_with_few_types_is_told(
+async def test_aws_7_2_who_falls_back_to_on_demand_with_few_types_is_told(
     aws: LocalAws, world: World, types: tuple[str, ...], capacity_types: tuple[str, ...], warned: bool
 ) -> None:
     pool = the_pool(*types, capacity_types=capacity_types)
@@ -118,7 +118,7 @@ async def test_7_2_who_falls_back_to_on_demand_with_few_types_is_told(
     ("length", "warned"),
     [pytest.param(13_000, False, id="far-from-it"), pytest.param(15_000, True, id="beyond-nine-tenths")],
 )
-async def test_5_6_user_data_that_is_nearly_too_long_is_told_once(
+async def test_aws_5_6_user_data_that_is_nearly_too_long_is_told_once(
     aws: LocalAws, world: World, length: int, warned: bool
 ) -> None:
     node_class = replace(NODE_CLASS, user_data="#" * length)

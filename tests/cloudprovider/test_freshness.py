@@ -39,11 +39,11 @@ async def sold(provider: AwsProvider) -> None:
 @pytest.mark.parametrize(
     ("action", "seconds", "ask"),
     [
-        pytest.param("DescribeSubnets", 60, resolved, id="1.3-subnets"),
-        pytest.param("DescribeSecurityGroups", 60, resolved, id="1.3-security-groups"),
-        pytest.param("DescribeImages", 60, resolved, id="1.3-selected-images"),
-        pytest.param("GetParameter", 3600, found, id="1.3-parameters"),
-        pytest.param("DescribeInstanceTypes", 3600, sold, id="1.3-instance-types"),
+        pytest.param("DescribeSubnets", 60, resolved, id="AWS-1.3-subnets"),
+        pytest.param("DescribeSecurityGroups", 60, resolved, id="AWS-1.3-security-groups"),
+        pytest.param("DescribeImages", 60, resolved, id="AWS-1.3-selected-images"),
+        pytest.param("GetParameter", 3600, found, id="AWS-1.3-parameters"),
+        pytest.param("DescribeInstanceTypes", 3600, sold, id="AWS-1.3-instance-types"),
     ],
 )
 async def test_an_answer_serves_for_its_time(
@@ -103,7 +103,7 @@ async def asked(provider: AwsProvider, aws: LocalAws, action: str, count: int) -
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at start", "while it runs"])
-async def test_1_2_answers_on_images_and_subnets_serve_as_long_as_the_settings_say(
+async def test_aws_1_2_answers_on_images_and_subnets_serve_as_long_as_the_settings_say(
     aws: LocalAws, world: World, later: bool
 ) -> None:
     now = [1_800_000_000.0]
@@ -132,7 +132,7 @@ async def test_1_2_answers_on_images_and_subnets_serve_as_long_as_the_settings_s
         await asked(provider, aws, "DescribeSubnets", 3)
 
 
-async def test_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_server(
+async def test_aws_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_server(
     aws: LocalAws, world: World
 ) -> None:
     now, versions = [1_800_000_000.0], iter(["1.28", "1.29"])
@@ -162,11 +162,11 @@ async def test_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_server(
         ("sa-east-1", "us-east-1"),
     ],
 )
-def test_3_1_prices_are_asked_of_the_region_that_knows_them(region: str, endpoint: str) -> None:
+def test_aws_3_1_prices_are_asked_of_the_region_that_knows_them(region: str, endpoint: str) -> None:
     assert pricing_region(region) == endpoint
 
 
-async def test_3_1_where_there_is_no_pricing_api_none_is_asked(aws: LocalAws) -> None:
+async def test_aws_3_1_where_there_is_no_pricing_api_none_is_asked(aws: LocalAws) -> None:
     session = AwsSession("us-gov-west-1")
     pricing = Pricing(session, lambda: 1e9, structlog.get_logger())
     try:
@@ -178,7 +178,7 @@ async def test_3_1_where_there_is_no_pricing_api_none_is_asked(aws: LocalAws) ->
     assert made_by(aws, "GetProducts") == []
 
 
-async def test_3_3_when_prices_cannot_be_had_the_log_says_of_what_day_those_are_that_serve(
+async def test_aws_3_3_when_prices_cannot_be_had_the_log_says_of_what_day_those_are_that_serve(
     aws: LocalAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
@@ -193,7 +193,7 @@ async def test_3_3_when_prices_cannot_be_had_the_log_says_of_what_day_those_are_
     assert len(bundled_date()) == len("2026-01-01")
 
 
-async def test_3_4_prices_are_asked_for_again_after_twelve_hours(aws: LocalAws) -> None:
+async def test_aws_3_4_prices_are_asked_for_again_after_twelve_hours(aws: LocalAws) -> None:
     now = [1_800_000_000.0]
     session = AwsSession("us-east-1")
     pricing = Pricing(session, lambda: now[0], structlog.get_logger())
@@ -216,12 +216,12 @@ async def test_3_4_prices_are_asked_for_again_after_twelve_hours(aws: LocalAws) 
 @pytest.mark.parametrize(
     ("region", "as_in", "m5_large"),
     [
-        pytest.param("us-east-1", "us-east-1", 0.096, id="3.3-bundled"),
-        pytest.param("us-gov-west-1", "us-gov-west-1", 0.121, id="3.3-no-pricing-api"),
-        pytest.param("us-gov-east-1", "us-gov-east-1", 0.121, id="3.3-govcloud-east"),
-        pytest.param("cn-north-1", "cn-north-1", 1.013, id="3.3-yuan"),
-        pytest.param("cn-northwest-1", "cn-north-1", 1.013, id="3.3-the-nearest-of-its-partition"),
-        pytest.param("eu-west-1", "us-east-1", 0.096, id="3.3-the-rest-begin-with-us-east-1"),
+        pytest.param("us-east-1", "us-east-1", 0.096, id="AWS-3.3-bundled"),
+        pytest.param("us-gov-west-1", "us-gov-west-1", 0.121, id="AWS-3.3-no-pricing-api"),
+        pytest.param("us-gov-east-1", "us-gov-east-1", 0.121, id="AWS-3.3-govcloud-east"),
+        pytest.param("cn-north-1", "cn-north-1", 1.013, id="AWS-3.3-yuan"),
+        pytest.param("cn-northwest-1", "cn-north-1", 1.013, id="AWS-3.3-the-nearest-of-its-partition"),
+        pytest.param("eu-west-1", "us-east-1", 0.096, id="AWS-3.3-the-rest-begin-with-us-east-1"),
     ],
 )
 def test_before_the_first_update_prices_are_those_that_came_along(
@@ -232,7 +232,7 @@ def test_before_the_first_update_prices_are_those_that_came_along(
     assert len(bundled_date(region)) == len("2026-01-01")
 
 
-async def test_3_3_in_govcloud_the_bundled_prices_are_the_prices() -> None:
+async def test_aws_3_3_in_govcloud_the_bundled_prices_are_the_prices() -> None:
     session = AwsSession("us-gov-west-1")
     try:
         pricing = Pricing(session, lambda: 1e9, structlog.get_logger())

@@ -57,7 +57,7 @@ def requested(selector: dict[str, str]) -> tuple[list[str] | None, dict[str, lis
         ),
     ],
 )
-def test_5_2_each_key_of_an_image_selector_is_its_filter(
+def test_aws_5_2_each_key_of_an_image_selector_is_its_filter(
     selector: dict[str, str], owners: list[str] | None, filters: dict[str, list[str]]
 ) -> None:
     assert requested(selector) == (owners, filters)
@@ -102,7 +102,7 @@ def a_record(identifier: str, created: str, **changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_5_2_images_stand_in_order_of_preference(records: list[dict[str, Any]], ids: list[str]) -> None:
+def test_aws_5_2_images_stand_in_order_of_preference(records: list[dict[str, Any]], ids: list[str]) -> None:
     images = [image for record in records if (image := read_image(record)) is not None]
     assert [each.id for each in in_order(images)] == ids
 
@@ -134,7 +134,7 @@ def variants(family: str, version: str = "1.29", release: str = "") -> dict[str,
     return chosen[True]
 
 
-def test_5_1_al2_has_an_image_for_gpus_and_neuron_and_none_for_gpus_on_arm() -> None:
+def test_aws_5_1_al2_has_an_image_for_gpus_and_neuron_and_none_for_gpus_on_arm() -> None:
     root, tail = "/aws/service/eks/optimized-ami/1.29/amazon-linux-2", "/recommended/image_id"
     assert variants("AL2") == {
         "amd64": root + tail,
@@ -146,7 +146,7 @@ def test_5_1_al2_has_an_image_for_gpus_and_neuron_and_none_for_gpus_on_arm() -> 
     }
 
 
-def test_5_1_bottlerocket_has_an_image_for_nvidia_on_both_architectures() -> None:
+def test_aws_5_1_bottlerocket_has_an_image_for_nvidia_on_both_architectures() -> None:
     root = "/aws/service/bottlerocket/aws-k8s-1.29"
     plain = {f"amd64 {maker}".strip(): f"{root}/x86_64/latest/image_id" for maker in ("", "aws", "habana")}
     arm = {f"arm64 {maker}".strip(): f"{root}/arm64/latest/image_id" for maker in ("", "aws", "habana")}
@@ -157,7 +157,7 @@ def test_5_1_bottlerocket_has_an_image_for_nvidia_on_both_architectures() -> Non
     assert variants("Bottlerocket") == {**plain, **arm, **nvidia}
 
 
-def test_5_1_ubuntu_has_one_image_for_each_architecture_and_custom_has_none() -> None:
+def test_aws_5_1_ubuntu_has_one_image_for_each_architecture_and_custom_has_none() -> None:
     root, tail = "/aws/service/canonical/ubuntu/eks/20.04/1.29/stable/current", "hvm/ebs-gp2/ami-id"
     kinds = [f"{maker}".strip() for maker in ("", "nvidia", "aws", "habana")]
     assert variants("Ubuntu") == {
@@ -168,7 +168,7 @@ def test_5_1_ubuntu_has_one_image_for_each_architecture_and_custom_has_none() ->
     assert variants("Custom") == {}
 
 
-def test_5_3_al2023_has_an_image_for_each_kind_but_neuron_on_arm() -> None:
+def test_aws_5_3_al2023_has_an_image_for_each_kind_but_neuron_on_arm() -> None:
     root, tail = "/aws/service/eks/optimized-ami/1.30/amazon-linux-2023", "recommended/image_id"
     assert variants("AL2023", "1.30") == {
         "amd64": f"{root}/x86_64/standard/{tail}",
@@ -234,5 +234,5 @@ def test_5_3_al2023_has_an_image_for_each_kind_but_neuron_on_arm() -> None:
         ),
     ],
 )
-def test_5_3_a_release_has_parameters_of_its_own(family: str, release: str, kind: str, name: str) -> None:
+def test_aws_5_3_a_release_has_parameters_of_its_own(family: str, release: str, kind: str, name: str) -> None:
     assert variants(family, "1.30", release)[kind] == name

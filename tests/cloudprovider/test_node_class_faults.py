@@ -56,7 +56,7 @@ async def test_user_data_that_cannot_be_used_is_named_and_other_pools_go_on(
         ({f"tag-{number}": "" for number in range(43)}, "more than the 50"),
     ],
 )
-def test_6_3_tags_that_ec2_refuses_are_named(tags: dict[str, str], reported: str) -> None:
+def test_aws_6_3_tags_that_ec2_refuses_are_named(tags: dict[str, str], reported: str) -> None:
     (own,) = node_class_faults(replace(NODE_CLASS, tags=tuple(tags.items())), CLUSTER, {})
     (given,) = node_class_faults(NODE_CLASS, CLUSTER, tags)
     assert own.field == given.field == "tags"
@@ -64,7 +64,7 @@ def test_6_3_tags_that_ec2_refuses_are_named(tags: dict[str, str], reported: str
     assert reported in given.message
 
 
-def test_6_3_as_many_tags_as_ec2_takes_beside_ours_are_fine() -> None:
+def test_aws_6_3_as_many_tags_as_ec2_takes_beside_ours_are_fine() -> None:
     most = {("k" * 126) + f"{number:02}": "v" * 256 for number in range(42)}
     assert node_class_faults(replace(NODE_CLASS, tags=tuple(most.items())), CLUSTER, {}) == ()
 
@@ -118,7 +118,7 @@ async def test_everything_that_is_wrong_is_told_at_once(aws: LocalAws, world: Wo
     assert caught.value.what == "subnetSelector, userData, tags"
 
 
-def test_5_3_a_deprecated_image_is_taken_only_where_there_is_no_other() -> None:
+def test_aws_5_3_a_deprecated_image_is_taken_only_where_there_is_no_other() -> None:
     arm = Requirements([Requirement.of(ARCH, "In", ["arm64"])])
     old = Image("ami-old", created="2024")
     newer = Image("ami-new", created="2025", deprecated=True)
@@ -131,14 +131,14 @@ def test_5_3_a_deprecated_image_is_taken_only_where_there_is_no_other() -> None:
     ("time", "deprecated"),
     [("2024-01-01T00:00:00.000Z", True), ("2039-01-01T00:00:00.000Z", False), (None, False)],
 )
-def test_5_3_an_image_is_deprecated_once_its_time_has_come(time: str | None, deprecated: bool) -> None:
+def test_aws_5_3_an_image_is_deprecated_once_its_time_has_come(time: str | None, deprecated: bool) -> None:
     record: dict[str, Any] = {"ImageId": "ami-1", "Architecture": "x86_64", "DeprecationTime": time}
     image = read_image(record, now=1_800_000_000.0)
     assert image is not None
     assert image.deprecated is deprecated
 
 
-async def test_4_4_the_status_can_name_zones_groups_and_images(aws: LocalAws, world: World) -> None:
+async def test_aws_4_4_the_status_can_name_zones_groups_and_images(aws: LocalAws, world: World) -> None:
     async with a_provider() as provider:
         resolved = await provider.resolve(NODE_CLASS)
     assert resolved.group_names == {world.security_group: "nodes"}

@@ -42,27 +42,30 @@ def shape(family: str = "AL2023", **options: Any) -> NodeShape:
     ("name", "options", "expected"),
     [
         # section 2.3: E x (A - 1) + 2, E of the default card
-        pytest.param("m5.large", {}, 29, id="2.3-eni"),
-        pytest.param("p4d.24xlarge", {}, 737, id="2.3-eni-of-the-default-card"),
-        pytest.param("m5.large", {"kubelet": Kubelet(max_pods=7)}, 7, id="2.3-max-pods"),
-        pytest.param("m5.large", {"eni_limited_pod_density": False}, 110, id="2.3-density-off"),
-        pytest.param("m5.large", {"kubelet": Kubelet(pods_per_core=4)}, 8, id="2.3-pods-per-core"),
-        pytest.param("m5.large", {"reserved_interfaces": 1}, 20, id="2.3-reserved"),
-        pytest.param("m5.large", {"reserved_interfaces": 3}, 0, id="2.3-none-left"),
-        pytest.param("m5.large", {"reserved_interfaces": 9}, 0, id="2.3-never-below-none"),
-        pytest.param("p4d.24xlarge", {"network_interfaces": EFA_ONLY}, 14 * 49 + 2, id="2.3-efa-only"),
+        pytest.param("m5.large", {}, 29, id="AWS-2.3-eni"),
+        pytest.param("p4d.24xlarge", {}, 737, id="AWS-2.3-eni-of-the-default-card"),
+        pytest.param("m5.large", {"kubelet": Kubelet(max_pods=7)}, 7, id="AWS-2.3-max-pods"),
+        pytest.param("m5.large", {"eni_limited_pod_density": False}, 110, id="AWS-2.3-density-off"),
+        pytest.param("m5.large", {"kubelet": Kubelet(pods_per_core=4)}, 8, id="AWS-2.3-pods-per-core"),
+        pytest.param("m5.large", {"reserved_interfaces": 1}, 20, id="AWS-2.3-reserved"),
+        pytest.param("m5.large", {"reserved_interfaces": 3}, 0, id="AWS-2.3-none-left"),
+        pytest.param("m5.large", {"reserved_interfaces": 9}, 0, id="AWS-2.3-never-below-none"),
+        pytest.param("p4d.24xlarge", {"network_interfaces": EFA_ONLY}, 14 * 49 + 2, id="AWS-2.3-efa-only"),
         # section 12.1: prefixes of 16 addresses, on Nitro, at most what EKS recommends
-        pytest.param("t3.medium", {"prefix_delegation": True}, 110, id="12.1-prefixes-small"),
-        pytest.param("t3.nano", {"prefix_delegation": True}, 34, id="12.1-prefixes-smallest"),
-        pytest.param("m5.24xlarge", {"prefix_delegation": True}, 250, id="12.1-prefixes-large"),
-        pytest.param("m5.metal", {"prefix_delegation": True}, 250, id="12.1-prefixes-metal"),
-        pytest.param("i3.large", {"prefix_delegation": True}, 29, id="12.1-no-prefixes-on-xen"),
-        pytest.param("i3.16xlarge", {"prefix_delegation": True}, 737, id="12.1-no-prefixes-on-large-xen"),
+        pytest.param("t3.medium", {"prefix_delegation": True}, 110, id="AWS-12.1-prefixes-small"),
+        pytest.param("t3.nano", {"prefix_delegation": True}, 34, id="AWS-12.1-prefixes-smallest"),
+        pytest.param("m5.24xlarge", {"prefix_delegation": True}, 250, id="AWS-12.1-prefixes-large"),
+        pytest.param("m5.metal", {"prefix_delegation": True}, 250, id="AWS-12.1-prefixes-metal"),
+        pytest.param("i3.large", {"prefix_delegation": True}, 29, id="AWS-12.1-no-prefixes-on-xen"),
+        pytest.param("i3.16xlarge", {"prefix_delegation": True}, 737, id="AWS-12.1-no-prefixes-on-large-xen"),
         pytest.param(
-            "m5.large", {"prefix_delegation": True, "reserved_interfaces": 3}, 0, id="12.1-none-left"
+            "m5.large", {"prefix_delegation": True, "reserved_interfaces": 3}, 0, id="AWS-12.1-none-left"
         ),
         pytest.param(
-            "m5.large", {"prefix_delegation": True, "kubelet": Kubelet(max_pods=40)}, 40, id="12.1-max-pods"
+            "m5.large",
+            {"prefix_delegation": True, "kubelet": Kubelet(max_pods=40)},
+            40,
+            id="AWS-12.1-max-pods",
         ),
     ],
 )
@@ -85,7 +88,7 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_2_5_feature_flags_of_a_family_show_in_its_nodes(name: str) -> None:
+def test_aws_2_5_feature_flags_of_a_family_show_in_its_nodes(name: str) -> None:
     eni_overhead, per_core, soft, density = FLAGS[name]
     m5 = FACTS["m5.large"]
     few = overhead(m5, shape(name, kubelet=Kubelet(max_pods=5)))["memory"]
@@ -99,25 +102,27 @@ def test_2_5_feature_flags_of_a_family_show_in_its_nodes(name: str) -> None:
 @pytest.mark.parametrize(
     ("cpus", "kept"), [(1, 60), (2, 70), (4, 80), (8, 90), (16, 110), (96, 310), (128, 390)]
 )
-def test_2_4_reserved_cpu(cpus: int, kept: int) -> None:
+def test_aws_2_4_reserved_cpu(cpus: int, kept: int) -> None:
     assert reserved_millicores(cpus * 1000) == kept
 
 
 @pytest.mark.parametrize(
     ("hard", "soft", "memory", "disk"),
     [
-        pytest.param((), (), 100 * MIB, 2 * GIB, id="2.4-defaults"),
-        pytest.param((("memory.available", "50Mi"),), (), 50 * MIB, 2 * GIB, id="2.4-a-smaller-value-lowers"),
-        pytest.param((("nodefs.available", "5%"),), (), 100 * MIB, GIB, id="2.4-percent-of-the-disk"),
-        pytest.param((("nodefs.available", "100%"),), (), 100 * MIB, 0, id="2.4-100-percent-is-none"),
+        pytest.param((), (), 100 * MIB, 2 * GIB, id="AWS-2.4-defaults"),
+        pytest.param(
+            (("memory.available", "50Mi"),), (), 50 * MIB, 2 * GIB, id="AWS-2.4-a-smaller-value-lowers"
+        ),
+        pytest.param((("nodefs.available", "5%"),), (), 100 * MIB, GIB, id="AWS-2.4-percent-of-the-disk"),
+        pytest.param((("nodefs.available", "100%"),), (), 100 * MIB, 0, id="AWS-2.4-100-percent-is-none"),
         pytest.param(
             (("memory.available", "50Mi"),),
             (("memory.available", "70Mi"),),
             70 * MIB,
             2 * GIB,
-            id="2.4-the-larger-of-both",
+            id="AWS-2.4-the-larger-of-both",
         ),
-        pytest.param((("imagefs.available", "5%"),), (), 100 * MIB, 2 * GIB, id="2.4-other-signals"),
+        pytest.param((("imagefs.available", "5%"),), (), 100 * MIB, 2 * GIB, id="AWS-2.4-other-signals"),
     ],
 )
 def test_the_eviction_threshold(hard: Any, soft: Any, memory: int, disk: int) -> None:
@@ -127,13 +132,13 @@ def test_the_eviction_threshold(hard: Any, soft: Any, memory: int, disk: int) ->
     assert kept["ephemeral-storage"] == GIB + disk
 
 
-def test_2_4_reservations_replace_the_default_of_their_resource_alone() -> None:
+def test_aws_2_4_reservations_replace_the_default_of_their_resource_alone() -> None:
     kubelet = Kubelet(kube_reserved=(("memory", "1Gi"),), system_reserved=(("cpu", "30m"), ("memory", "1Gi")))
     kept = overhead(FACTS["m5.large"], shape(kubelet=kubelet))
     assert (kept["cpu"], kept["memory"]) == (70 + 30, 2 * GIB + 100 * MIB)
 
 
-def test_2_3_memory_is_what_the_hypervisor_leaves_or_what_was_measured() -> None:
+def test_aws_2_3_memory_is_what_the_hypervisor_leaves_or_what_was_measured() -> None:
     m5 = FACTS["m5.large"]
     assert capacity(m5, shape())["memory"] == (8192 - 615) * MIB
     assert capacity(m5, shape(vm_memory_overhead_percent=0.0))["memory"] == 8192 * MIB
@@ -160,7 +165,9 @@ def test_2_3_memory_is_what_the_hypervisor_leaves_or_what_was_measured() -> None
         ("m5.large", "vpc.amazonaws.com/PrivateIPv4Address", {}, 0),
     ],
 )
-def test_2_3_resources_of_a_type(name: str, resource: str, options: dict[str, Any], expected: int) -> None:
+def test_aws_2_3_resources_of_a_type(
+    name: str, resource: str, options: dict[str, Any], expected: int
+) -> None:
     assert (
         capacity(FACTS[name], NodeShape(**{"ami_family": "AL2023", **options})).get(resource, 0) == expected
     )
@@ -169,10 +176,10 @@ def test_2_3_resources_of_a_type(name: str, resource: str, options: dict[str, An
 @pytest.mark.parametrize(
     ("name", "options", "gigabytes"),
     [
-        pytest.param("m5d.large", {"instance_store_raid": True}, 75, id="2.3-raid"),
-        pytest.param("d2.xlarge", {"instance_store_raid": True}, 6144, id="2.3-raid-of-spinning-disks"),
+        pytest.param("m5d.large", {"instance_store_raid": True}, 75, id="AWS-2.3-raid"),
+        pytest.param("d2.xlarge", {"instance_store_raid": True}, 6144, id="AWS-2.3-raid-of-spinning-disks"),
         pytest.param(
-            "i3.large", {"instance_store_raid": True, "ami_family": "Bottlerocket"}, 475, id="2.3-raid-b"
+            "i3.large", {"instance_store_raid": True, "ami_family": "Bottlerocket"}, 475, id="AWS-2.3-raid-b"
         ),
     ],
 )
@@ -186,13 +193,13 @@ def test_disks_inside_the_host_hold_the_pods_files(
 @pytest.mark.parametrize(
     ("family", "devices", "options", "gibibytes"),
     [
-        pytest.param("AL2", (), {}, 20, id="2.3-default"),
-        pytest.param("Windows2019", (), {}, 50, id="2.3-windows"),
-        pytest.param("AL2023", (), {"instance_store_raid": True}, 20, id="2.3-no-disks-inside"),
-        pytest.param("Windows2022", (), {"instance_store_raid": True}, 50, id="2.3-windows-has-no-raid"),
-        pytest.param("Bottlerocket", (("/dev/xvda", 9), ("/dev/xvdb", 30)), {}, 30, id="2.3-second-disk"),
-        pytest.param("Custom", (("/dev/sdb", 40), ("/dev/sda", 60)), {}, 60, id="2.3-custom-last"),
-        pytest.param("AL2", (("/dev/sdz", 40),), {}, 20, id="2.3-no-such-device"),
+        pytest.param("AL2", (), {}, 20, id="AWS-2.3-default"),
+        pytest.param("Windows2019", (), {}, 50, id="AWS-2.3-windows"),
+        pytest.param("AL2023", (), {"instance_store_raid": True}, 20, id="AWS-2.3-no-disks-inside"),
+        pytest.param("Windows2022", (), {"instance_store_raid": True}, 50, id="AWS-2.3-windows-has-no-raid"),
+        pytest.param("Bottlerocket", (("/dev/xvda", 9), ("/dev/xvdb", 30)), {}, 30, id="AWS-2.3-second-disk"),
+        pytest.param("Custom", (("/dev/sdb", 40), ("/dev/sda", 60)), {}, 60, id="AWS-2.3-custom-last"),
+        pytest.param("AL2", (("/dev/sdz", 40),), {}, 20, id="AWS-2.3-no-such-device"),
     ],
 )
 def test_the_disk_of_pods(family: str, devices: Any, options: dict[str, Any], gibibytes: int) -> None:
@@ -202,7 +209,7 @@ def test_the_disk_of_pods(family: str, devices: Any, options: dict[str, Any], gi
 
 
 @pytest.mark.parametrize("family", ["AL2", "Bottlerocket", "Custom"])
-def test_2_3_a_root_volume_wins_over_the_familys_device(family: str) -> None:
+def test_aws_2_3_a_root_volume_wins_over_the_familys_device(family: str) -> None:
     mappings = (
         BlockDevice("/dev/sdf", 70 * GIB, root=True),
         BlockDevice("/dev/xvda", 8 * GIB),
@@ -232,7 +239,7 @@ def labels_of(name: str, family: str = "AL2023") -> dict[str, frozenset[str]]:
         ("m7i-flex.large", labels.INSTANCE_FAMILY, "m7i-flex"),
     ],
 )
-def test_2_2_labels_that_v1_added(name: str, label: str, value: str | None) -> None:
+def test_aws_2_2_labels_that_v1_added(name: str, label: str, value: str | None) -> None:
     assert labels_of(name)[label] == (frozenset() if value is None else {value})
 
 
@@ -246,7 +253,7 @@ def test_2_2_labels_that_v1_added(name: str, label: str, value: str | None) -> N
         ("AL2023", "m6g.large", {"linux"}, set()),
     ],
 )
-def test_2_2_windows_runs_on_x86_and_says_which_build(
+def test_aws_2_2_windows_runs_on_x86_and_says_which_build(
     family: str, name: str, system: set[str], build: set[str]
 ) -> None:
     found = labels_of(name, family)
@@ -256,32 +263,37 @@ def test_2_2_windows_runs_on_x86_and_says_which_build(
 @pytest.mark.parametrize(
     ("name", "options", "fits"),
     [
-        pytest.param("a1.large", {"ami_family": "AL2023"}, False, id="2.7-a1-on-al2023"),
-        pytest.param("a1.large", {"ami_family": "AL2"}, True, id="2.7-a1-on-al2"),
-        pytest.param("p4d.24xlarge", {"network_interfaces": EFA_ONLY}, True, id="2.7-efa"),
-        pytest.param("m5.large", {"network_interfaces": EFA_ONLY}, False, id="2.7-no-efa"),
+        pytest.param("a1.large", {"ami_family": "AL2023"}, False, id="AWS-2.7-a1-on-al2023"),
+        pytest.param("a1.large", {"ami_family": "AL2"}, True, id="AWS-2.7-a1-on-al2"),
+        pytest.param("p4d.24xlarge", {"network_interfaces": EFA_ONLY}, True, id="AWS-2.7-efa"),
+        pytest.param("m5.large", {"network_interfaces": EFA_ONLY}, False, id="AWS-2.7-no-efa"),
         pytest.param(
             "t3.nano",
             {"network_interfaces": tuple(NetworkInterface(0, n) for n in range(3))},
             False,
-            id="2.7-nics",
+            id="AWS-2.7-nics",
         ),
-        pytest.param("m7i.large", {"enclaves": True}, False, id="2.7-no-enclaves"),
-        pytest.param("m5.xlarge", {"enclaves": True}, True, id="2.7-enclaves"),
+        pytest.param("m7i.large", {"enclaves": True}, False, id="AWS-2.7-no-enclaves"),
+        pytest.param("m5.xlarge", {"enclaves": True}, True, id="AWS-2.7-enclaves"),
         pytest.param(
-            "i3.large", {"connection_tracking": ConnectionTracking(60)}, False, id="2.7-tracking-xen"
-        ),
-        pytest.param("m5.large", {"connection_tracking": ConnectionTracking(60)}, True, id="2.7-tracking"),
-        pytest.param(
-            "m5.large", {"cpu_options": CpuOptions(nested_virtualization=True)}, False, id="2.7-nested"
+            "i3.large", {"connection_tracking": ConnectionTracking(60)}, False, id="AWS-2.7-tracking-xen"
         ),
         pytest.param(
-            "m7i.large", {"cpu_options": CpuOptions(nested_virtualization=True)}, True, id="2.7-nested-yes"
+            "m5.large", {"connection_tracking": ConnectionTracking(60)}, True, id="AWS-2.7-tracking"
         ),
-        pytest.param("c5.24xlarge", {"cpu_options": CpuOptions(10)}, True, id="2.7-cores"),
-        pytest.param("c5.24xlarge", {"cpu_options": CpuOptions(11)}, False, id="2.7-no-such-cores"),
         pytest.param(
-            "m6g.large", {"cpu_options": CpuOptions(threads_per_core=2)}, False, id="2.7-one-thread"
+            "m5.large", {"cpu_options": CpuOptions(nested_virtualization=True)}, False, id="AWS-2.7-nested"
+        ),
+        pytest.param(
+            "m7i.large",
+            {"cpu_options": CpuOptions(nested_virtualization=True)},
+            True,
+            id="AWS-2.7-nested-yes",
+        ),
+        pytest.param("c5.24xlarge", {"cpu_options": CpuOptions(10)}, True, id="AWS-2.7-cores"),
+        pytest.param("c5.24xlarge", {"cpu_options": CpuOptions(11)}, False, id="AWS-2.7-no-such-cores"),
+        pytest.param(
+            "m6g.large", {"cpu_options": CpuOptions(threads_per_core=2)}, False, id="AWS-2.7-one-thread"
         ),
     ],
 )
@@ -300,10 +312,10 @@ def test_fewer_cores_or_threads_are_fewer_cpus() -> None:
 @pytest.mark.parametrize(
     ("name", "family", "volumes"),
     [
-        pytest.param("m5.large", "AL2023", 26, id="12.1-shared-with-interfaces"),
-        pytest.param("m5.large", "Bottlerocket", 25, id="12.1-two-disks-of-its-own"),
-        pytest.param("g5.48xlarge", "AL2023", 8, id="12.1-gpus-and-disks-take-places"),
-        pytest.param("m7i.large", "AL2023", 31, id="12.1-dedicated"),
+        pytest.param("m5.large", "AL2023", 26, id="AWS-12.1-shared-with-interfaces"),
+        pytest.param("m5.large", "Bottlerocket", 25, id="AWS-12.1-two-disks-of-its-own"),
+        pytest.param("g5.48xlarge", "AL2023", 8, id="AWS-12.1-gpus-and-disks-take-places"),
+        pytest.param("m7i.large", "AL2023", 31, id="AWS-12.1-dedicated"),
     ],
 )
 def test_volumes_that_can_be_attached(name: str, family: str, volumes: int) -> None:
@@ -356,7 +368,7 @@ def test_whatever_is_asked_a_node_keeps_something_for_pods(
 
 
 @given(st.sampled_from(sorted(FACTS)), st.sampled_from(sorted(FAMILIES)), st.integers(0, 4))
-def test_12_1_prefixes_bound_the_pods_where_interfaces_take_them_and_change_nothing_elsewhere(
+def test_aws_12_1_prefixes_bound_the_pods_where_interfaces_take_them_and_change_nothing_elsewhere(
     name: str, family: str, reserved: int
 ) -> None:
     """A type outside Nitro takes single addresses: it takes as many pods as without prefixes."""

@@ -53,7 +53,7 @@ async def both_ways(provider: AwsProvider, pool: Pool, group: str) -> tuple[Inst
 
 
 @pytest.mark.parametrize("by_name", [True, False])
-async def test_6_2_instances_go_into_the_group_that_the_class_names(
+async def test_aws_6_2_instances_go_into_the_group_that_the_class_names(
     aws: LocalAws, world: World, by_name: bool
 ) -> None:
     identifier = group(aws, "spread")
@@ -134,7 +134,7 @@ async def for_sale(provider: AwsProvider, pool: Pool, node_class: NodeClass) -> 
     }
 
 
-async def test_2_8_a_spread_group_that_is_full_in_a_zone_takes_no_type_there_and_elsewhere_nothing_changes(
+async def test_aws_2_8_a_spread_group_that_is_full_in_a_zone_takes_no_type_there_and_changes_nothing_else(
     aws: LocalAws, world: World
 ) -> None:
     group(aws, "spread")
@@ -156,7 +156,7 @@ async def test_2_8_a_spread_group_that_is_full_in_a_zone_takes_no_type_there_and
         assert await provider.launch(the_claim("default-00008", pool), pool, inside)
 
 
-async def test_2_8_what_a_partition_cannot_hold_other_partitions_and_nodes_elsewhere_may(
+async def test_aws_2_8_what_a_partition_cannot_hold_other_partitions_and_nodes_elsewhere_may(
     aws: LocalAws, world: World
 ) -> None:
     group(aws, PartitionCount=5)
@@ -179,7 +179,7 @@ async def test_a_group_that_is_not_there_is_named(aws: LocalAws, world: World) -
     assert caught.value.what == "placementGroupSelector"
 
 
-async def test_2_7_burstable_types_do_not_stand_close_together(aws: LocalAws, world: World) -> None:
+async def test_aws_2_7_burstable_types_do_not_stand_close_together(aws: LocalAws, world: World) -> None:
     group(aws, "cluster")
     pool = the_pool("m5.large", "t3.large")
     async with a_provider() as provider:
@@ -197,7 +197,7 @@ async def test_2_7_burstable_types_do_not_stand_close_together(aws: LocalAws, wo
         pytest.param(("dedicated",), {"Tenancy": "dedicated"}, "dedicated", id="dedicated"),
     ],
 )
-async def test_6_2_hosts_are_shared_unless_that_is_not_allowed(
+async def test_aws_6_2_hosts_are_shared_unless_that_is_not_allowed(
     aws: LocalAws, world: World, allowed: tuple[str, ...], given: Any, reported: str
 ) -> None:
     pool = wanting(the_pool(), INSTANCE_TENANCY, *allowed) if allowed else the_pool()
@@ -207,7 +207,7 @@ async def test_6_2_hosts_are_shared_unless_that_is_not_allowed(
     assert placement(aws) == given
 
 
-async def test_7_7_a_node_says_the_id_of_its_zone_also_after_a_crash(aws: LocalAws, world: World) -> None:
+async def test_aws_7_7_a_node_says_the_id_of_its_zone_also_after_a_crash(aws: LocalAws, world: World) -> None:
     zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
     ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
     async with a_provider() as provider:

@@ -268,7 +268,7 @@ async def test_every_family_has_images(aws: LocalAws, world: World, family: str)
 
 
 @pytest.mark.parametrize(("version", "there"), [("1.34", False), ("1.35", True)])
-async def test_5_3_windows_2025_has_images_from_the_version_on_that_aws_made_them_for(
+async def test_aws_5_3_windows_2025_has_images_from_the_version_on_that_aws_made_them_for(
     aws: LocalAws, world: World, version: str, there: bool
 ) -> None:
     async with a_provider(settings=replace(SETTINGS, kubernetes_version=version)) as provider:
@@ -304,7 +304,7 @@ async def test_a_claim_that_asks_for_efa_has_an_interface_on_every_card(aws: Loc
     assert [interface["InterfaceType"] for interface in interfaces] == ["efa"] * 4
 
 
-async def test_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_image_alone(
+async def test_aws_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_image_alone(
     aws: LocalAws, world: World
 ) -> None:
     async with a_provider() as provider:

@@ -77,7 +77,7 @@ async def launched(provider: AwsProvider, name: str, pool: Pool, node_class: Nod
         ),
     ],
 )
-async def test_2_7_reservations_are_selected_by_what_a_term_says(
+async def test_aws_2_7_reservations_are_selected_by_what_a_term_says(
     aws: LocalAws, world: World, term: SelectorTerm, found: set[str]
 ) -> None:
     names = {
@@ -90,7 +90,7 @@ async def test_2_7_reservations_are_selected_by_what_a_term_says(
         assert {names[reservation.id] for reservation in resolved.reservations} == found
 
 
-async def test_2_7_ids_of_which_one_is_gone_find_the_others(aws: LocalAws, world: World) -> None:
+async def test_aws_2_7_ids_of_which_one_is_gone_find_the_others(aws: LocalAws, world: World) -> None:
     first, second = reserve(aws), reserve(aws, zone="us-east-1b")
     terms = [SelectorTerm(ids=(each,)) for each in (first, "cr-gone", second)]
     async with a_provider() as provider:
@@ -98,7 +98,7 @@ async def test_2_7_ids_of_which_one_is_gone_find_the_others(aws: LocalAws, world
         assert [reservation.id for reservation in resolved.reservations] == sorted((first, second))
 
 
-async def test_2_7_a_reservation_is_an_offering_at_next_to_no_price(aws: LocalAws, world: World) -> None:
+async def test_aws_2_7_a_reservation_is_an_offering_at_next_to_no_price(aws: LocalAws, world: World) -> None:
     identifier = reserve(aws, 3, TagSpecifications=tagged())
     pool = the_pool("m5.large", capacity_types=EVERYTHING)
     async with a_provider() as provider:
@@ -121,7 +121,7 @@ async def test_2_7_a_reservation_is_an_offering_at_next_to_no_price(aws: LocalAw
         pytest.param({"zone": "us-east-1f"}, id="a-zone-without-a-subnet"),
     ],
 )
-async def test_2_7_a_reservation_that_no_node_could_use_is_not_offered(
+async def test_aws_2_7_a_reservation_that_no_node_could_use_is_not_offered(
     aws: LocalAws, world: World, members: dict[str, Any]
 ) -> None:
     reserve(aws, TagSpecifications=tagged(), **members)
@@ -129,7 +129,7 @@ async def test_2_7_a_reservation_that_no_node_could_use_is_not_offered(
         assert await sold(provider, the_pool(capacity_types=EVERYTHING), class_with(*TEAM)) == []
 
 
-async def test_7_1_reserved_before_spot_before_on_demand_and_back_when_it_is_used_up(
+async def test_aws_7_1_reserved_before_spot_before_on_demand_and_back_when_it_is_used_up(
     aws: LocalAws, world: World
 ) -> None:
     identifier = reserve(aws, 1, TagSpecifications=tagged())
@@ -153,7 +153,7 @@ def templates(aws: LocalAws) -> Iterable[dict[str, Any]]:
     return (call["parameters"]["LaunchTemplateData"] for call in made_by(aws, "CreateLaunchTemplate"))
 
 
-async def test_6_2_the_template_targets_the_reservation_and_others_take_no_open_one(
+async def test_aws_6_2_the_template_targets_the_reservation_and_others_take_no_open_one(
     aws: LocalAws, world: World
 ) -> None:
     open_one = reserve(aws, 5, InstanceMatchCriteria="open")
@@ -174,7 +174,7 @@ async def test_6_2_the_template_targets_the_reservation_and_others_take_no_open_
     assert record.get("CapacityReservationId") != open_one
 
 
-async def test_7_4_a_reservation_that_others_filled_is_left_alone_and_the_way_back(
+async def test_aws_7_4_a_reservation_that_others_filled_is_left_alone_and_the_way_back(
     aws: LocalAws, world: World
 ) -> None:
     clock = Clock()
@@ -210,7 +210,7 @@ async def test_two_reservations_of_a_type_in_a_zone_are_used_up_one_after_the_ot
     assert found[3] is None
 
 
-async def test_7_1_of_capacity_blocks_one_is_asked_for_as_such(aws: LocalAws, world: World) -> None:
+async def test_aws_7_1_of_capacity_blocks_one_is_asked_for_as_such(aws: LocalAws, world: World) -> None:
     block = aws.reserve("p5.48xlarge", "us-east-1b", endsIn=7200, tags={"team": "search"})
     pool = the_pool("p5.48xlarge", capacity_types=("reserved",))
     async with a_provider() as provider:

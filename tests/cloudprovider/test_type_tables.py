@@ -43,14 +43,14 @@ def labels_of(type_facts: TypeFacts, **options: Any) -> dict[str, frozenset[str]
 @pytest.mark.parametrize(
     ("supported", "architecture"),
     [
-        pytest.param(["x86_64"], "amd64", id="2.1-x86"),
-        pytest.param(["i386", "x86_64"], "amd64", id="2.1-32-bit-too"),
-        pytest.param(["arm64"], "arm64", id="2.1-arm"),
-        pytest.param(["arm64", "x86_64"], "arm64", id="2.2-the-first-that-is-known"),
-        pytest.param(["i386"], None, id="2.1-32-bit-alone"),
-        pytest.param(["x86_64_mac"], None, id="2.1-mac"),
-        pytest.param(["arm64_mac"], None, id="2.1-mac-on-arm"),
-        pytest.param([], None, id="2.1-none"),
+        pytest.param(["x86_64"], "amd64", id="AWS-2.1-x86"),
+        pytest.param(["i386", "x86_64"], "amd64", id="AWS-2.1-32-bit-too"),
+        pytest.param(["arm64"], "arm64", id="AWS-2.1-arm"),
+        pytest.param(["arm64", "x86_64"], "arm64", id="AWS-2.2-the-first-that-is-known"),
+        pytest.param(["i386"], None, id="AWS-2.1-32-bit-alone"),
+        pytest.param(["x86_64_mac"], None, id="AWS-2.1-mac"),
+        pytest.param(["arm64_mac"], None, id="AWS-2.1-mac-on-arm"),
+        pytest.param([], None, id="AWS-2.1-none"),
     ],
 )
 def test_a_type_counts_by_its_architecture(supported: list[str], architecture: str | None) -> None:
@@ -60,7 +60,7 @@ def test_a_type_counts_by_its_architecture(supported: list[str], architecture: s
     assert read is None or labels_of(read)[labels.ARCH] == {architecture}
 
 
-def test_2_1_a_type_is_offered_in_the_zones_that_sell_it_and_have_a_subnet() -> None:
+def test_aws_2_1_a_type_is_offered_in_the_zones_that_sell_it_and_have_a_subnet() -> None:
     sold = {"m5.large": frozenset({"us-east-1a", "us-east-1b"}), "c5.large": frozenset({"us-east-1c"})}
     known = Known((facts("c5.large"), facts("m5.large"), facts("r5.large")), sold)
     zones = frozenset({"us-east-1b", "us-east-1d"})
@@ -87,7 +87,7 @@ def test_2_1_a_type_is_offered_in_the_zones_that_sell_it_and_have_a_subnet() -> 
         ("odd1.two.parts", "odd", "1", None, None),
     ],
 )
-def test_2_2_a_name_says_category_generation_family_and_size(
+def test_aws_2_2_a_name_says_category_generation_family_and_size(
     name: str, category: str | None, generation: str | None, family: str | None, size: str | None
 ) -> None:
     found = labels_of(facts(name))
@@ -149,7 +149,7 @@ def test_2_2_a_name_says_category_generation_family_and_size(
         ),
     ],
 )
-def test_2_2_each_label_has_its_member(members: dict[str, Any], label: str, values: set[str]) -> None:
+def test_aws_2_2_each_label_has_its_member(members: dict[str, Any], label: str, values: set[str]) -> None:
     assert labels_of(facts(**members))[label] == values
 
 
@@ -197,7 +197,7 @@ ACCELERATOR_LABELS = (
         ),
     ],
 )
-def test_2_2_labels_of_gpus_and_accelerators(
+def test_aws_2_2_labels_of_gpus_and_accelerators(
     members: dict[str, Any],
     gpu: tuple[str | None, ...] | None,
     accelerator: tuple[str | None, ...] | None,
@@ -208,7 +208,7 @@ def test_2_2_labels_of_gpus_and_accelerators(
         assert [found[key] for key in keys] == [frozenset() if v is None else {v} for v in expected]
 
 
-def test_2_2_in_generation_v1_a_gpu_is_no_accelerator_and_a_neuron_device_still_is() -> None:
+def test_aws_2_2_in_generation_v1_a_gpu_is_no_accelerator_and_a_neuron_device_still_is() -> None:
     gpu = labels_of(facts("g4dn.12xlarge", GpuInfo={"Gpus": [T4]}), gpus_are_accelerators=False)
     assert [gpu[key] for key in GPU_LABELS] == [{"t4"}, {"nvidia"}, {"4"}, {"16384"}]
     # v1 has no label for an accelerator's memory: pools that were converted may ask for it.
@@ -219,7 +219,7 @@ def test_2_2_in_generation_v1_a_gpu_is_no_accelerator_and_a_neuron_device_still_
     )
 
 
-def test_2_2_every_well_known_label_of_a_type_always_stands_there() -> None:
+def test_aws_2_2_every_well_known_label_of_a_type_always_stands_there() -> None:
     """What a type lacks is said to be absent, so that a pod which asks for it does not fit."""
     plain, rich = labels_of(FACTS["t1.micro"]), labels_of(FACTS["g5.48xlarge"])
     assert plain.keys() == rich.keys()
@@ -229,14 +229,14 @@ def test_2_2_every_well_known_label_of_a_type_always_stands_there() -> None:
     ("mebibytes", "percent", "left"),
     [
         # 8192 x 0.075 = 614.4, so 615 are kept
-        pytest.param(8192, 0.075, 7577, id="2.3-rounded-up"),
+        pytest.param(8192, 0.075, 7577, id="AWS-2.3-rounded-up"),
         # 4096 x 0.075 = 307.2
-        pytest.param(4096, 0.075, 3788, id="2.3-t3.medium"),
+        pytest.param(4096, 0.075, 3788, id="AWS-2.3-t3.medium"),
         # 16384 x 0.25 = 4096 to the MiB
-        pytest.param(16384, 0.25, 12288, id="2.3-even"),
-        pytest.param(8192, 0.0, 8192, id="2.3-nothing-kept"),
+        pytest.param(16384, 0.25, 12288, id="AWS-2.3-even"),
+        pytest.param(8192, 0.0, 8192, id="AWS-2.3-nothing-kept"),
         # 512 x 0.075 = 38.4
-        pytest.param(512, 0.075, 473, id="2.3-t3.nano"),
+        pytest.param(512, 0.075, 473, id="AWS-2.3-t3.nano"),
     ],
 )
 def test_the_hypervisor_keeps_a_share_of_the_memory(mebibytes: int, percent: float, left: int) -> None:
@@ -253,13 +253,13 @@ def test_the_hypervisor_keeps_a_share_of_the_memory(mebibytes: int, percent: flo
         ({"GpuInfo": {"Gpus": [{**T4, "Manufacturer": "nvidia"}]}}, "nvidia.com/gpu", 0),
     ],
 )
-def test_2_3_devices_are_summed_by_the_exact_name_of_their_maker(
+def test_aws_2_3_devices_are_summed_by_the_exact_name_of_their_maker(
     members: dict[str, Any], resource: str, count: int
 ) -> None:
     assert capacity(facts(**members), NodeShape("AL2")).get(resource, 0) == count
 
 
-def test_2_3_a_type_whose_cards_differ_counts_its_default_card_alone() -> None:
+def test_aws_2_3_a_type_whose_cards_differ_counts_its_default_card_alone() -> None:
     """Sixty interfaces over four cards, fifteen on the default one: 15 x 49 + 2."""
     cards = [{"NetworkCardIndex": index, "MaximumNetworkInterfaces": 15} for index in range(4)]
     network = {"MaximumNetworkInterfaces": 60, "Ipv4AddressesPerInterface": 50, "NetworkCards": cards}
@@ -274,15 +274,15 @@ def test_2_3_a_type_whose_cards_differ_counts_its_default_card_alone() -> None:
     ("millicores", "kept"),
     [
         # 60
-        pytest.param(1000, 60, id="2.4-one"),
+        pytest.param(1000, 60, id="AWS-2.4-one"),
         # 60 + trunc(0.01 x 999) = 60 + 9
-        pytest.param(1999, 69, id="2.4-truncated"),
+        pytest.param(1999, 69, id="AWS-2.4-truncated"),
         # 60 + 10 + trunc(0.005 x 1000) = 75
-        pytest.param(3000, 75, id="2.4-three"),
+        pytest.param(3000, 75, id="AWS-2.4-three"),
         # 60 + 10 + 10 + trunc(0.0025 x 1000) = 82, the half lost
-        pytest.param(5000, 82, id="2.4-half-a-millicore"),
+        pytest.param(5000, 82, id="AWS-2.4-half-a-millicore"),
         # 60 + 10 + 10 + 0.0025 x 188000 = 550
-        pytest.param(192_000, 550, id="2.4-192"),
+        pytest.param(192_000, 550, id="AWS-2.4-192"),
     ],
 )
 def test_each_step_of_the_reserved_cpu_is_cut_off_on_its_own(millicores: int, kept: int) -> None:
@@ -293,15 +293,15 @@ def test_each_step_of_the_reserved_cpu_is_cut_off_on_its_own(millicores: int, ke
     ("family", "options", "pods_counted"),
     [
         # AL2: 3 x 9 + 2, whatever the real number of pods is
-        pytest.param("AL2", {}, 29, id="2.4-eni"),
-        pytest.param("AL2", {"kubelet": Kubelet(max_pods=110)}, 29, id="2.4-max-pods"),
-        pytest.param("AL2", {"eni_limited_pod_density": False}, 29, id="2.4-density-off"),
-        pytest.param("AL2", {"reserved_interfaces": 1}, 29, id="2.4-reserved-interfaces"),
-        pytest.param("AL2023", {"prefix_delegation": True}, 29, id="2.4-prefixes"),
+        pytest.param("AL2", {}, 29, id="AWS-2.4-eni"),
+        pytest.param("AL2", {"kubelet": Kubelet(max_pods=110)}, 29, id="AWS-2.4-max-pods"),
+        pytest.param("AL2", {"eni_limited_pod_density": False}, 29, id="AWS-2.4-density-off"),
+        pytest.param("AL2", {"reserved_interfaces": 1}, 29, id="AWS-2.4-reserved-interfaces"),
+        pytest.param("AL2023", {"prefix_delegation": True}, 29, id="AWS-2.4-prefixes"),
         # Bottlerocket: the real number
-        pytest.param("Bottlerocket", {"reserved_interfaces": 1}, 20, id="2.4-real-pods"),
-        pytest.param("Bottlerocket", {"eni_limited_pod_density": False}, 110, id="2.4-real-density-off"),
-        pytest.param("Windows2022", {}, 110, id="2.4-windows"),
+        pytest.param("Bottlerocket", {"reserved_interfaces": 1}, 20, id="AWS-2.4-real-pods"),
+        pytest.param("Bottlerocket", {"eni_limited_pod_density": False}, 110, id="AWS-2.4-real-density-off"),
+        pytest.param("Windows2022", {}, 110, id="AWS-2.4-windows"),
     ],
 )
 def test_memory_is_reserved_for_so_many_pods(family: str, options: dict[str, Any], pods_counted: int) -> None:
@@ -309,7 +309,7 @@ def test_memory_is_reserved_for_so_many_pods(family: str, options: dict[str, Any
     assert kept["memory"] == (11 * pods_counted + 255 + 100) * MIB
 
 
-def test_2_4_percentages_are_of_what_the_hypervisor_leaves_and_of_the_disk_rounded_up() -> None:
+def test_aws_2_4_percentages_are_of_what_the_hypervisor_leaves_and_of_the_disk_rounded_up() -> None:
     """7577 MiB are 7 945 060 352 bytes, a tenth of them 794 506 035.2; 7 % of 20 GiB are 1 503 238 553.6."""
     hard = (("memory.available", "10%"), ("nodefs.available", "7%"))
     kept = overhead(facts(), NodeShape("AL2", Kubelet(eviction_hard=hard)))
@@ -317,7 +317,7 @@ def test_2_4_percentages_are_of_what_the_hypervisor_leaves_and_of_the_disk_round
     assert kept["ephemeral-storage"] == GIB + 1_503_238_554
 
 
-def test_2_4_reserved_disk_and_disk_kept_for_the_system_are_those_of_the_pool() -> None:
+def test_aws_2_4_reserved_disk_and_disk_kept_for_the_system_are_those_of_the_pool() -> None:
     kubelet = Kubelet(
         kube_reserved=(("ephemeral-storage", "3Gi"),), system_reserved=(("ephemeral-storage", "2Gi"),)
     )
@@ -326,7 +326,7 @@ def test_2_4_reserved_disk_and_disk_kept_for_the_system_are_those_of_the_pool() 
     assert kept["cpu"] == 70
 
 
-def test_2_6_an_empty_disk_of_20_gib_leaves_17() -> None:
+def test_aws_2_6_an_empty_disk_of_20_gib_leaves_17() -> None:
     """One GiB reserved, two kept free."""
     shape = NodeShape("AL2")
     left = capacity(facts(), shape)["ephemeral-storage"] - overhead(facts(), shape)["ephemeral-storage"]

@@ -38,14 +38,14 @@ CLUSTER = Cluster("demo", "https://demo.example", "Q0E=")
 GIB = 2**30
 
 
-def test_defect_1_instances_that_nobody_asked_for_are_named_so_that_they_are_ended() -> None:
+def test_aws_15_1_instances_that_nobody_asked_for_are_named_so_that_they_are_ended() -> None:
     entry = {"InstanceIds": ["i-1", "i-2"], "InstanceType": "m5.large", "Lifecycle": "on-demand"}
     answer = read_answer({"Instances": [entry, {**entry, "InstanceIds": ["i-3"]}]}, "on-demand")
     assert [instance.id for instance in answer.instances] == ["i-1"]
     assert answer.surplus == ("i-2", "i-3")
 
 
-async def test_defect_2_every_page_of_instances_is_read(aws: LocalAws, world: World) -> None:
+async def test_aws_15_2_every_page_of_instances_is_read(aws: LocalAws, world: World) -> None:
     ec2 = aws.client("ec2")
     image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
     tags = {
@@ -73,7 +73,7 @@ async def test_defect_2_every_page_of_instances_is_read(aws: LocalAws, world: Wo
     assert len(made_by(aws, "DescribeInstances")) == 2
 
 
-async def test_defect_2_every_page_of_subnets_and_security_groups_is_read(
+async def test_aws_15_2_every_page_of_subnets_and_security_groups_is_read(
     aws: LocalAws, world: World
 ) -> None:
     ec2 = aws.client("ec2")
@@ -106,7 +106,7 @@ async def test_defect_2_every_page_of_subnets_and_security_groups_is_read(
         assert len([call for call in made_by(aws, action) if "MaxResults" in call["parameters"]]) == 2
 
 
-def test_defect_3_no_tag_of_the_user_takes_an_instance_away_from_its_pool() -> None:
+def test_aws_15_3_no_tag_of_the_user_takes_an_instance_away_from_its_pool() -> None:
     stolen = {"kubernetes.io/cluster/demo": "shared", "karpenter.sh/provisioner-name": "x", "Name": "mine"}
     node_class = replace(NODE_CLASS, tags=tuple(stolen.items()))
     tags = pool_tags("demo", a_pool(), node_class, stolen)
@@ -114,7 +114,7 @@ def test_defect_3_no_tag_of_the_user_takes_an_instance_away_from_its_pool() -> N
     assert tags["karpenter.sh/provisioner-name"] == tags["karpenter.sh/nodepool"] == "default"
 
 
-def test_defect_4_what_crashed_has_an_answer() -> None:
+def test_aws_15_4_what_crashed_has_an_answer() -> None:
     facts = read_type(a_record("m5.large", cpus=2, memory=8192, interfaces=3, addresses=10))
     assert facts is not None
     snapshot = NodeShape("AL2", block_devices=(BlockDevice("/dev/xvda", snapshot_id="snap-1"),))
@@ -125,7 +125,7 @@ def test_defect_4_what_crashed_has_an_answer() -> None:
 
 @pytest.mark.parametrize("signal", ["memory.available", "nodefs.available"])
 @pytest.mark.parametrize("text", ["x%", "%", "nan%", "5%%", "-5%"])
-def test_defect_4_a_percentage_that_is_none_is_refused_at_its_path(signal: str, text: str) -> None:
+def test_aws_15_4_a_percentage_that_is_none_is_refused_at_its_path(signal: str, text: str) -> None:
     with pytest.raises(InvalidObject) as caught:
         read_pool(provisioner(kubeletConfiguration={"evictionHard": {signal: text}}))
     assert [error.path for error in caught.value.errors] == [
@@ -133,7 +133,7 @@ def test_defect_4_a_percentage_that_is_none_is_refused_at_its_path(signal: str, 
     ]
 
 
-async def test_defect_5_selectors_that_differ_in_owners_alone_do_not_share_an_answer(
+async def test_aws_15_5_selectors_that_differ_in_owners_alone_do_not_share_an_answer(
     aws: LocalAws, world: World
 ) -> None:
     by_amazon = SelectorTerm(names=("amazon-eks-node-*",), owners=("amazon",))
@@ -145,7 +145,7 @@ async def test_defect_5_selectors_that_differ_in_owners_alone_do_not_share_an_an
     assert owners == [["amazon"], ["self", "amazon"]]
 
 
-async def test_defect_5_another_disk_acts_at_once(aws: LocalAws, world: World) -> None:
+async def test_aws_15_5_another_disk_acts_at_once(aws: LocalAws, world: World) -> None:
     async with a_provider() as provider:
         sizes = []
         for gibibytes in (30, 60):
@@ -155,7 +155,7 @@ async def test_defect_5_another_disk_acts_at_once(aws: LocalAws, world: World) -
     assert sizes == [30, 60]
 
 
-async def test_defect_7_a_type_that_the_price_list_leaves_out_keeps_its_price() -> None:
+async def test_aws_15_7_a_type_that_the_price_list_leaves_out_keeps_its_price() -> None:
     pricing = Pricing(AwsSession("us-east-1"), lambda: 0.0, structlog.get_logger())
     for half, answer in ((pricing._on_demand, {"m5.large": 9.0}), (pricing._spot, {})):
         half._due, half._tried, half.fetched, half.version = float("inf"), True, answer, 1
@@ -167,7 +167,7 @@ async def test_defect_7_a_type_that_the_price_list_leaves_out_keeps_its_price() 
     }
 
 
-def test_defect_11_a_request_for_many_leaves_what_it_is_made_of_alone() -> None:
+def test_aws_15_11_a_request_for_many_leaves_what_it_is_made_of_alone() -> None:
     candidates = candidates_for(Requirements(), {}, [a_type("m5.large", on_demand=1)])
     assert candidates is not None
     override = {"InstanceType": "m5.large", "SubnetId": "subnet-1", "AvailabilityZone": "us-east-1a"}
@@ -185,7 +185,7 @@ def test_defect_11_a_request_for_many_leaves_what_it_is_made_of_alone() -> None:
 
 
 @pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket"])
-def test_defect_8_the_order_of_settings_does_not_matter(family: str) -> None:
+def test_aws_15_8_the_order_of_settings_does_not_matter(family: str) -> None:
     reserved = (("cpu", "100m"), ("memory", "1Gi"), ("ephemeral-storage", "2Gi"))
     texts = {
         user_data(family, Bootstrap(CLUSTER, dict(labels), (), Kubelet(kube_reserved=order)))
@@ -195,7 +195,7 @@ def test_defect_8_the_order_of_settings_does_not_matter(family: str) -> None:
     assert len(texts) == 1
 
 
-def test_defect_8_the_order_of_security_groups_does_not_matter() -> None:
+def test_aws_15_8_the_order_of_security_groups_does_not_matter() -> None:
     names = {
         launch_template(
             a_claim(),
@@ -212,7 +212,7 @@ def test_defect_8_the_order_of_security_groups_does_not_matter() -> None:
     assert len(names) == 1
 
 
-async def test_defect_9_an_isolated_vpc_has_spot_prices_and_asks_for_no_others(
+async def test_aws_15_9_an_isolated_vpc_has_spot_prices_and_asks_for_no_others(
     aws: LocalAws, world: World
 ) -> None:
     pool = the_pool("m5.large", capacity_types=("spot", "on-demand"))
@@ -241,18 +241,18 @@ async def test_defect_9_an_isolated_vpc_has_spot_prices_and_asks_for_no_others(
         ),
     ],
 )
-def test_defect_10_neuron_devices_are_those_of_aws(name: str, member: dict[str, Any], count: int) -> None:
+def test_aws_15_10_neuron_devices_are_those_of_aws(name: str, member: dict[str, Any], count: int) -> None:
     facts = read_type({**a_record(name, cpus=4, memory=8192, interfaces=4, addresses=10), **member})
     assert facts is not None
     assert capacity(facts, NodeShape("AL2")).get("aws.amazon.com/neuron", 0) == count
 
 
-def test_defect_14_an_answer_without_instances_and_reasons_is_no_lack_of_capacity() -> None:
+def test_aws_15_14_an_answer_without_instances_and_reasons_is_no_lack_of_capacity() -> None:
     answer = read_answer({"Instances": [], "Errors": []}, "on-demand")
     assert (answer.insufficient, answer.code) == (False, "NoInstance")
 
 
-async def test_defect_6_what_was_sold_out_is_offered_again_when_its_time_is_over(
+async def test_aws_15_6_what_was_sold_out_is_offered_again_when_its_time_is_over(
     aws: LocalAws, world: World
 ) -> None:
     now = [1_800_000_000.0]

@@ -1,6 +1,7 @@
 """Bugs that users of comparable packages met, each with the test that would have caught it here.
 
-The row's number stands in the test's name; rows whose tests stand elsewhere are in `ELSEWHERE`.
+The rows are PB-01 to PB-18 of docs/acceptance/aws.md. A row's identifier is in the test's name; rows
+whose tests are elsewhere are in `ELSEWHERE`.
 """
 
 import json
@@ -101,7 +102,7 @@ def test_each_row_has_its_test(row: int) -> None:
 
 
 def test_every_row_is_shown_here_or_elsewhere() -> None:
-    here = {int(row) for row in re.findall(r"^def test_(\d+)_", Path(__file__).read_text(), re.MULTILINE)}
+    here = {int(row) for row in re.findall(r"^def test_pb_(\d+)_", Path(__file__).read_text(), re.MULTILINE)}
     assert here | {*ELSEWHERE} == {*range(1, 19)}
 
 
@@ -143,7 +144,7 @@ def rules_that_match(event: dict[str, Any]) -> list[str]:
         ),
     ],
 )
-def test_2_each_warning_that_the_controller_reads_is_matched_by_its_rule_alone(
+def test_pb_02_each_warning_that_the_controller_reads_is_matched_by_its_rule_alone(
     rule: str, source: str, detail_type: str, detail: dict[str, Any]
 ) -> None:
     event = {"source": source, "detail-type": detail_type, "detail": detail, "time": "2026-03-01T12:00:00Z"}
@@ -159,11 +160,11 @@ def test_2_each_warning_that_the_controller_reads_is_matched_by_its_rule_alone(
         ("aws.autoscaling", "EC2 Instance Rebalance Recommendation"),
     ],
 )
-def test_2_no_rule_matches_anything_else(source: str, detail_type: str) -> None:
+def test_pb_02_no_rule_matches_anything_else(source: str, detail_type: str) -> None:
     assert rules_that_match({"source": source, "detail-type": detail_type}) == []
 
 
-def test_3_the_controller_reads_every_setting_that_the_stack_writes(environment: Recorder) -> None:
+def test_pb_03_the_controller_reads_every_setting_that_the_stack_writes(environment: Recorder) -> None:
     data = environment.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings").inputs["data"]
     settings = GlobalSettings.from_config_map(data, ConfigSources({}, {}))
     assert settings.cluster_name == data["aws.clusterName"]
@@ -171,7 +172,7 @@ def test_3_the_controller_reads_every_setting_that_the_stack_writes(environment:
     assert unknown_keys(data) == ()
 
 
-def test_3_the_controller_reads_every_variable_that_its_pods_get(environment: Recorder) -> None:
+def test_pb_03_the_controller_reads_every_variable_that_its_pods_get(environment: Recorder) -> None:
     pod = environment.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     read = {process_setting.variable for process_setting in (*PROCESS_SETTINGS.values(), *SETTINGS.values())}
@@ -179,7 +180,7 @@ def test_3_the_controller_reads_every_variable_that_its_pods_get(environment: Re
     assert not [arg for arg in container["args"] if arg.startswith("-")], "flags need a row of their own"
 
 
-def test_1_tags_of_everything_make_nothing_discoverable() -> None:
+def test_pb_01_tags_of_everything_make_nothing_discoverable() -> None:
     recorder = run(program, config={**CONFIG, "nodeless:tags": json.dumps({"team": "web"})})
     tagged = [
         each for each in recorder.custom() if "karpenter.sh/discovery" in (each.inputs.get("tags") or {})
@@ -189,16 +190,16 @@ def test_1_tags_of_everything_make_nothing_discoverable() -> None:
     assert tag.inputs["resourceId"] == "sg-cluster"
 
 
-def test_5_the_documented_statements_are_those_of_the_policies() -> None:
+def test_pb_05_the_documented_statements_are_those_of_the_policies() -> None:
     assert (ROOT / "docs" / "components" / "permissions.md").read_text() == permissions_page()
 
 
-def test_14_the_schema_is_the_committed_one() -> None:
+def test_pb_14_the_schema_is_the_committed_one() -> None:
     committed = json.loads((ROOT / "components" / "schema.json").read_text())
     assert package_schema() == committed, "run `python -m pulumi_nodeless generate`"
 
 
-def test_11_no_resource_is_renamed_without_an_alias(environment: Recorder) -> None:
+def test_pb_11_no_resource_is_renamed_without_an_alias(environment: Recorder) -> None:
     """A URN that is gone from the list would be replaced in users' stacks: give its successor an alias."""
     made = {
         urn.partition("::nodeless::")[2].replace("pulumi:pulumi:Stack$", "") for urn in environment.resources

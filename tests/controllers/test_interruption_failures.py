@@ -50,7 +50,7 @@ class RecordingExecutor:
                 self.deleted.append(each.name)
 
 
-def test_16_9_a_message_whose_handling_fails_stays_and_comes_again():
+def test_aws_16_9_a_message_whose_handling_fails_stays_and_comes_again():
     snapshot = Snapshot()
     for claim in (GOOD, BAD):
         snapshot = apply(snapshot, ClaimSeen(claim))

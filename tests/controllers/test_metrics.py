@@ -66,7 +66,7 @@ UPSTREAM = {
     "workqueue_longest_running_processor_seconds": ("gauge", "name"),
     "rest_client_requests_total": ("counter", "code", "method", "host"),
 }
-#: Upper bounds of durations (the specification's "dur" buckets), as texts.
+#: Upper bounds of durations (those of Karpenter), as texts.
 DUR = [
     *("0.005", "0.01", "0.025", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35", "0.4", "0.45", "0.5"),
     *("0.6", "0.7", "0.8", "0.9", "1.0", "1.25", "1.5", "1.75", "2.0", "2.5", "3.0", "3.5", "4.0", "4.5"),

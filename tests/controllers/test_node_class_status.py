@@ -35,7 +35,7 @@ def test_a_fault_of_the_object_itself_fails_its_validation_and_nothing_else(fiel
     assert found["SubnetsReady"][0] == found["AMIsReady"][0] == "True"
 
 
-def test_4_4_the_status_names_zones_groups_and_images_that_their_owners_advise_against():
+def test_aws_4_4_the_status_names_zones_groups_and_images_that_their_owners_advise_against():
     resolved = ResolvedNodeClass(
         (Subnet("subnet-1", "us-east-1a", 9, zone_id="use1-az1"), Subnet("subnet-2", "us-east-1b", 20)),
         ("sg-1",),

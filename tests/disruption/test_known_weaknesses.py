@@ -1,7 +1,7 @@
-"""Weaknesses that upstream's disruption is known for, by the numbers of the specification: none is ours.
+"""Weaknesses that Karpenter's disruption is known for (docs/acceptance/lifecycle.md): none is ours.
 
-5 (a pending pod blocks all), 7 (no budgets), 10 (one eviction at a time) and 11 (a stale list of empty
-nodes) have their tests as DN-08, DN-01, in `tests/controllers/test_drains` and as CO-16.
+A pending pod that blocks all, no budgets, one eviction at a time and a stale list of empty nodes have their
+tests as DN-08, DN-01, in `tests/controllers/test_drains` and as CO-16.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 POOL = a_provisioner(requirements=ON_DEMAND_ONLY)
 
 
-def test_1_2_while_a_replacement_starts_the_nodes_of_another_pool_are_decided_on():
+def test_wk_01_wk_02_while_a_replacement_starts_the_nodes_of_another_pool_are_decided_on():
     dedicated = Taint("dedicated", "NoSchedule", "b")
     other = a_provisioner("other", requirements=ON_DEMAND_ONLY, taints=(dedicated,))
     tolerant = {"tolerations": (Toleration(key="dedicated", operator="Exists"),)}
@@ -36,7 +36,7 @@ def test_1_2_while_a_replacement_starts_the_nodes_of_another_pool_are_decided_on
     assert only_command(decide(cluster(POOL, other, things))).claims == ("b",)
 
 
-def test_3_a_node_that_must_stay_does_not_end_the_search_among_those_that_cost_more():
+def test_wk_03_a_node_that_must_stay_does_not_end_the_search_among_those_that_cost_more():
     """By disruption cost it comes between the others: no prefix holds both of them and not it."""
     guarded = on("kept", 2, cpu="100m", annotations={DO_NOT_DISRUPT: "true"})
     seen = cluster(
@@ -48,7 +48,7 @@ def test_3_a_node_that_must_stay_does_not_end_the_search_among_those_that_cost_m
     assert set(only_command(decide(seen)).claims) == {"one", "three"}
 
 
-def test_3_several_nodes_are_replaced_by_several_where_these_are_cheaper():
+def test_wk_03_several_nodes_are_replaced_by_several_where_these_are_cheaper():
     old = instance_type("old", 8, 8, price=1.0)
     new = instance_type("new", 8, 8, price=0.5)
     named = {"old": old}
@@ -58,14 +58,14 @@ def test_3_several_nodes_are_replaced_by_several_where_these_are_cheaper():
     assert all(node.instance_type == "new" for node in command.replacements)
 
 
-def test_6_a_saving_of_two_percent_moves_nothing():
+def test_wk_06_a_saving_of_two_percent_moves_nothing():
     own = instance_type("own", 4, 4, price=1.0)
     seen = cluster(POOL, node_of(POOL, "a", "own", types={"own": own}), on("a"))
     assert not decide(seen, (own, instance_type("near", 4, 4, price=0.98))).commands
     assert decide(seen, (own, instance_type("far", 4, 4, price=0.9))).commands
 
 
-def test_9_drifted_nodes_are_replaced_side_by_side_within_the_budget():
+def test_wk_09_drifted_nodes_are_replaced_side_by_side_within_the_budget():
     pool = a_node_pool(
         consolidation_enabled=False,
         consolidate_after=None,

@@ -101,7 +101,7 @@ def test_nothing_is_repaired_while_the_gate_is_closed_or_the_time_is_not_over():
         ("ContainerRuntimeReady", "False", 30),
     ],
 )
-def test_9_5_each_condition_is_tolerated_for_its_time(condition, status, minutes):
+def test_aws_9_5_each_condition_is_tolerated_for_its_time(condition, status, minutes):
     young = broken("a", minutes - 1, type_=condition, status=status)
     assert not look(POOL, young, healthy(9)).commands
     overdue = broken("a", minutes + 1, type_=condition, status=status)
@@ -112,7 +112,7 @@ def test_9_5_each_condition_is_tolerated_for_its_time(condition, status, minutes
     ("condition", "status"),
     [("StorageReady", "Unknown"), ("AcceleratedHardwareReady", "Unknown"), ("MemoryPressure", "True")],
 )
-def test_9_5_what_no_policy_names_is_tolerated_for_ever(condition, status):
+def test_aws_9_5_what_no_policy_names_is_tolerated_for_ever(condition, status):
     assert not look(POOL, broken("a", 600, type_=condition, status=status), healthy(9)).commands
 
 

@@ -69,7 +69,7 @@ def test_accelerators_and_bare_metal_only_for_those_who_need_them() -> None:
         ("trn1.large", {"aws.amazon.com_neuroncore": 2}),
     ],
 )
-def test_7_1_each_kind_of_exotic_type_is_dropped_while_an_ordinary_one_is_left(
+def test_aws_7_1_each_kind_of_exotic_type_is_dropped_while_an_ordinary_one_is_left(
     name: str, capacity: dict[str, int]
 ) -> None:
     plain, exotic = a_type("m5.large", on_demand=2), a_type(name, on_demand=1, **capacity)
@@ -102,7 +102,7 @@ def at_least(key: str, number: int) -> Requirements:
         pytest.param(a_type("c5.4xlarge", on_demand=8, spot=4), id="spot-dearer-than-on-demand"),
     ],
 )
-def test_7_1_nothing_is_dropped_where_different_values_are_asked_for(other: InstanceType) -> None:
+def test_aws_7_1_nothing_is_dropped_where_different_values_are_asked_for(other: InstanceType) -> None:
     spot = 0.5 if any(offering.capacity_type == "spot" for offering in other.offerings) else None
     plain = a_type("m5.large", on_demand=2, spot=spot)
     assert names(chosen(plain, other)) == ["m5.large"]
@@ -112,7 +112,7 @@ def test_7_1_nothing_is_dropped_where_different_values_are_asked_for(other: Inst
     }
 
 
-def test_7_1_the_sixty_offer_the_different_values_that_are_asked_for() -> None:
+def test_aws_7_1_the_sixty_offer_the_different_values_that_are_asked_for() -> None:
     types = [a_type(f"m{number}.large", on_demand=number + 1, zones="a") for number in range(70)]
     dear = [a_type("c5.xlarge", on_demand=200, zones="b"), a_type("r5.4xlarge", on_demand=100)]
     sizes = names(chosen(*types, *dear, requirements=at_least(INSTANCE_SIZE, 3)))

@@ -120,7 +120,7 @@ DISKS = {
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_5_4_every_family_has_its_own_disks(family: str) -> None:
+def test_aws_5_4_every_family_has_its_own_disks(family: str) -> None:
     mappings = data_of(ami_family=family, user_data="x = 1" if family == "Custom" else None).get(
         "BlockDeviceMappings", []
     )

@@ -88,7 +88,7 @@ def test_a_template_holds_what_nodes_have_in_common() -> None:
     assert not {"InstanceType", "SubnetId", "KeyName"} & data.keys()
 
 
-def test_5_6_an_ec2_node_class_has_its_script_spelled_as_v1_does() -> None:
+def test_aws_5_6_an_ec2_node_class_has_its_script_spelled_as_v1_does() -> None:
     of_v1 = replace(NODE_CLASS, reference=Reference(EC2_NODE_CLASS, "default"))
     data = template(node_class=of_v1).request["LaunchTemplateData"]
     text = base64.b64decode(data["UserData"]).decode()
@@ -121,7 +121,7 @@ def test_a_node_class_replaces_disks_and_metadata_options_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("dns", "ipv6"), [("10.100.0.10", "disabled"), ("fd00::10", "enabled"), ("", "disabled")]
 )
-def test_5_5_metadata_is_served_with_tokens_and_over_ipv6_where_pods_have_it(dns: str, ipv6: str) -> None:
+def test_aws_5_5_metadata_is_served_with_tokens_and_over_ipv6_where_pods_have_it(dns: str, ipv6: str) -> None:
     data = template(cluster=Cluster("demo", "https://demo.example", dns=dns)).request["LaunchTemplateData"]
     assert data["MetadataOptions"] == {
         "HttpEndpoint": "enabled",
@@ -145,7 +145,7 @@ EVERY_MEMBER = BlockDevice(
 )
 
 
-def test_6_2_every_member_of_a_block_device_is_told_and_its_size_rounded_up() -> None:
+def test_aws_6_2_every_member_of_a_block_device_is_told_and_its_size_rounded_up() -> None:
     data = template(node_class=replace(NODE_CLASS, block_devices=(EVERY_MEMBER,))).request[
         "LaunchTemplateData"
     ]
@@ -167,7 +167,7 @@ def test_6_2_every_member_of_a_block_device_is_told_and_its_size_rounded_up() ->
 
 
 @pytest.mark.parametrize("monitored", [False, True])
-def test_6_2_detailed_monitoring_is_off_unless_asked_for(monitored: bool) -> None:
+def test_aws_6_2_detailed_monitoring_is_off_unless_asked_for(monitored: bool) -> None:
     data = template(node_class=replace(NODE_CLASS, detailed_monitoring=monitored)).request[
         "LaunchTemplateData"
     ]
@@ -178,7 +178,7 @@ def test_6_2_detailed_monitoring_is_off_unless_asked_for(monitored: bool) -> Non
     ("capacity_type", "kinds"),
     [("on-demand", ["network-interface"]), ("spot", ["network-interface", "spot-instances-request"])],
 )
-def test_6_2_a_template_bears_the_clusters_tag_and_tags_what_comes_with_an_instance(
+def test_aws_6_2_a_template_bears_the_clusters_tag_and_tags_what_comes_with_an_instance(
     capacity_type: str, kinds: list[str]
 ) -> None:
     request = template(capacity_type=capacity_type).request
@@ -194,7 +194,7 @@ def test_6_2_a_template_bears_the_clusters_tag_and_tags_what_comes_with_an_insta
     }
 
 
-def test_6_3_tags_of_the_class_win_over_those_of_the_settings_and_ours_over_both() -> None:
+def test_aws_6_3_tags_of_the_class_win_over_those_of_the_settings_and_ours_over_both() -> None:
     assert TAGS == {
         "Name": "karpenter.sh/provisioner-name/default",
         "kubernetes.io/cluster/demo": "owned",
@@ -206,7 +206,7 @@ def test_6_3_tags_of_the_class_win_over_those_of_the_settings_and_ours_over_both
     }
 
 
-def test_4_2_a_launch_is_thought_to_take_the_room_for_pods_of_the_smallest_type_of_each_zone() -> None:
+def test_aws_4_2_a_launch_is_thought_to_take_the_room_for_pods_of_the_smallest_type_of_each_zone() -> None:
     small, large = a_type("t3.small", on_demand=1, zones="a", pods=11), a_type("m5.large", on_demand=2)
     candidates = candidates_for(Requirements(), {}, [small, large])
     assert candidates is not None
@@ -267,7 +267,7 @@ def test_a_request_lists_each_type_in_each_zone_with_a_subnet() -> None:
     assert a_request("on-demand")["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
 
 
-def test_7_2_a_request_has_the_strategy_of_its_capacity_type_alone_and_bids_no_price() -> None:
+def test_aws_7_2_a_request_has_the_strategy_of_its_capacity_type_alone_and_bids_no_price() -> None:
     spot, on_demand = a_request("spot"), a_request("on-demand")
     assert "OnDemandOptions" not in spot
     assert "SpotOptions" not in on_demand

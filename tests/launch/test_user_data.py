@@ -246,7 +246,7 @@ def test_what_cannot_be_merged_is_refused_with_a_hint(family: str, custom: str, 
         ),
     ],
 )
-def test_5_6_a_limit_of_pods_is_told_where_the_node_would_compute_another(
+def test_aws_5_6_a_limit_of_pods_is_told_where_the_node_would_compute_another(
     bootstrap: Bootstrap, reported: int | None
 ) -> None:
     for family in ("AL2", "Ubuntu"):
@@ -261,7 +261,7 @@ def test_5_6_a_limit_of_pods_is_told_where_the_node_would_compute_another(
     )
 
 
-def test_5_6_every_kubelet_setting_of_bottlerocket_has_its_name() -> None:
+def test_aws_5_6_every_kubelet_setting_of_bottlerocket_has_its_name() -> None:
     kubernetes = tomllib.loads(user_data("Bottlerocket", EVERYTHING))["settings"]["kubernetes"]
     assert kubernetes == {
         "cluster-name": "demo",
@@ -287,7 +287,7 @@ def test_5_6_every_kubelet_setting_of_bottlerocket_has_its_name() -> None:
     }
 
 
-def test_5_6_every_kubelet_setting_of_al2023_has_its_name() -> None:
+def test_aws_5_6_every_kubelet_setting_of_al2023_has_its_name() -> None:
     config = json.loads(parts_of(user_data("AL2023", EVERYTHING))[-1][1])["spec"]["kubelet"]["config"]
     assert config == {
         "clusterDNS": ["fd00::10"],
@@ -310,7 +310,7 @@ def test_5_6_every_kubelet_setting_of_al2023_has_its_name() -> None:
     }
 
 
-def test_5_6_the_arguments_of_al2_stand_in_karpenters_order() -> None:
+def test_aws_5_6_the_arguments_of_al2_stand_in_karpenters_order() -> None:
     (script,) = (text for kind, text in parts_of(user_data("AL2", EVERYTHING)) if "shellscript" in kind)
     lines = [line.rstrip("\\ ") for line in script.splitlines()]
     assert lines[2].endswith("--apiserver-endpoint 'https://demo.example' --b64-cluster-ca 'Q0E='")
@@ -331,7 +331,7 @@ def test_5_6_the_arguments_of_al2_stand_in_karpenters_order() -> None:
     ]
 
 
-def test_5_6_al2_of_an_ec2_node_class_is_spelled_as_v1_does() -> None:
+def test_aws_5_6_al2_of_an_ec2_node_class_is_spelled_as_v1_does() -> None:
     of_v1 = replace(EVERYTHING, of_v1=True, instance_store_raid=True)
     ((_, script),) = parts_of(user_data("AL2", of_v1))
     lines = [line.rstrip("\\ ") for line in script.splitlines()]

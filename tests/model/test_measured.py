@@ -32,7 +32,7 @@ def test_a_sight_that_says_nothing_new_changes_nothing_but_once_a_day() -> None:
     assert seen.observe("m5.large", "ami-1", 700, NOW + DAY) is not seen
 
 
-def test_1_3_what_was_not_seen_for_sixty_days_is_forgotten() -> None:
+def test_aws_1_3_what_was_not_seen_for_sixty_days_is_forgotten() -> None:
     old = MemoryObservations().observe("m5.large", "ami-1", 700, NOW)
     newer = old.observe("m5.large", "ami-2", 700, NOW + KEPT_SECONDS)
     assert set(newer.sights) == {("m5.large", "ami-2")}

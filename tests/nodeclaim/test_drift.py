@@ -126,7 +126,7 @@ def test_what_the_cloud_selects_now_is_compared_with_the_instance(instance, expe
     assert reason(instance=replace(INSTANCE, **instance)) == expected
 
 
-def test_9_2_of_several_differences_the_first_of_karpenters_order_is_the_reason():
+def test_aws_9_2_of_several_differences_the_first_of_karpenters_order_is_the_reason():
     """Class, image, security groups, subnet: each is mended in turn, and the next one shows."""
     other = replace(INSTANCE, image_id="ami-0", subnet_id="subnet-0", security_groups=("sg-1", "sg-2"))
     changed = replace(CLASS, user_data="echo 2")
@@ -143,14 +143,14 @@ def test_nothing_is_concluded_from_a_cloud_that_gives_no_answer():
     assert reason(selected=Selected(frozenset(), frozenset(), frozenset())) is None
 
 
-def test_16_10_what_a_launch_template_of_the_users_decides_is_no_drift():
+def test_aws_16_10_what_a_launch_template_of_the_users_decides_is_no_drift():
     """Of such a class only subnets are looked up: image and groups are the template's."""
     subnets_alone = Selected(frozenset({"subnet-1"}), frozenset(), frozenset())
     other = replace(INSTANCE, image_id="ami-0", security_groups=("sg-9",))
     assert reason(selected=subnets_alone, instance=other) is None
 
 
-def test_16_10_an_instance_that_is_gone_has_not_drifted():
+def test_aws_16_10_an_instance_that_is_gone_has_not_drifted():
     assert reason(instance=None) is None
 
 

@@ -87,7 +87,7 @@ def test_mc_12_a_node_that_joins_without_the_unregistered_taint_is_adopted_with_
     assert [event.reason for event in told] == ["Registered", "UnregisteredTaintMissing"]
 
 
-def test_defect_13_a_kubelet_that_registers_first_gets_every_label_of_its_instance():
+def test_aws_15_13_a_kubelet_that_registers_first_gets_every_label_of_its_instance():
     labels = {"node.kubernetes.io/instance-type": "m5.large", "karpenter.k8s.aws/instance-cpu": "2"}
     for node in (a_joining_node(), a_joining_node(taints=(UNREGISTERED,))):
         update, *_ = step(ClaimView(a_launched_claim(labels=labels), node), NOW).instructions

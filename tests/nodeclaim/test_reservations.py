@@ -82,7 +82,7 @@ def drifted(instance, **selected):
     ]
 
 
-def test_9_2_a_node_drifts_from_a_reservation_that_is_not_selected_any_more():
+def test_aws_9_2_a_node_drifts_from_a_reservation_that_is_not_selected_any_more():
     assert drifted(INSTANCE, reservations=frozenset({"cr-1"})) == []
     assert drifted(INSTANCE, reservations=frozenset({"cr-2"})) == ["CapacityReservationDrift"]
     assert drifted(ON_DEMAND, reservations=frozenset()) == []
@@ -99,6 +99,6 @@ def test_9_2_a_node_drifts_from_a_reservation_that_is_not_selected_any_more():
         ("", "pg-1", ["PlacementGroupDrift"]),
     ],
 )
-def test_9_2_a_node_drifts_from_another_placement_group(has, selects, reasons):
+def test_aws_9_2_a_node_drifts_from_another_placement_group(has, selects, reasons):
     labels = {PLACEMENT_GROUP_ID: has} if has else {}
     assert drifted(replace(ON_DEMAND, labels=labels), placement_group=selects) == reasons

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +106,13 @@ def test_tm_04_tm_06_daemons_finished_and_stuck_pods_hold_nothing_back():
     tolerant = replace(tolerant, shape=replace(tolerant.shape, tolerations=(Toleration(operator="Exists"),)))
     pods = (tolerant, a_pod("done", phase="Failed"), a_pod("stuck", deletion_timestamp=NOW - 61))
     assert of_kind(step(ClaimView(DELETED, CORDONED, pods), NOW), TerminateInstance)
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_tm_06_a_node_with_finished_pods_only_ends_at_once(phase):
+    outcome = step(ClaimView(DELETED, CORDONED, (a_pod("done", phase=phase),)), NOW)
+    assert not of_kind(outcome, EvictPod)
+    assert of_kind(outcome, TerminateInstance)
 
 
 def test_tm_01_finalizers_stay_until_the_instance_is_gone():

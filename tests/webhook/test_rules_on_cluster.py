@@ -28,7 +28,7 @@ BY_THE_SERVER = {
 }
 REFUSED = [*provisioner_rows.REFUSED, *aws_rows.REFUSED]
 ACCEPTED = [*provisioner_rows.ACCEPTED, *aws_rows.ACCEPTED]
-#: The rows of the specification's tables of rules (3.4, 3.5, 3.6).
+#: The rules of Provisioners, inline providers and AWSNodeTemplates in docs/acceptance/admission.md.
 ROWS = [
     *("P-0a", "P-0b", "P-0c", *(f"P-{number}" for number in range(1, 31))),
     *("A-1", "A-2"),

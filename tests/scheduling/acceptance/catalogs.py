@@ -1,9 +1,9 @@
-"""The catalogs of the acceptance rows, and plans made with them.
+"""The catalogs of the acceptance rows (docs/acceptance/README.md), and plans made with them.
 
 `F`: a handful of types with labels of their own; price 0.1 per CPU, 0.1 per 10^9 bytes of memory, and 1 for a
-GPU; overhead 100m CPU and 10Mi. `ladder(n)`: n types, each a CPU, two Gi and ten pods larger than the one
-before. `MATRIX`: every combination of size, zone, capacity type, operating system and architecture, each with
-one offering.
+GPU; overhead 100m CPU and 10Mi. `ladder(n)`, I(n): n types, each a CPU, two Gi and ten pods larger than the
+one before. `MATRIX`, A: every combination of size, zone, capacity type, operating system and architecture,
+each with one offering.
 """
 
 from itertools import product
