@@ -34,7 +34,7 @@ def node_template_errors(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
     if template is not None:
         for name in ("userData", "amiSelector"):
             if spec.get(name) is not None:
-                yield _excluded(f"spec.{name}", "spec.launchTemplate")
+                yield _exclusion_fault(f"spec.{name}", "spec.launchTemplate")
     images = spec.get("amiSelector")
     if images is None:
         if spec.get("amiFamily") == "Custom":
@@ -70,7 +70,7 @@ def _shared_errors(settings: Mapping[str, Any], path: str) -> Iterator[FieldErro
         disks = ("blockDeviceMappings",) if settings.get("blockDeviceMappings") else ()
         for name in (*_DECIDED_BY_TEMPLATE, *disks):
             if settings.get(name) is not None:
-                yield _excluded(at(path, name), at(path, "launchTemplate"))
+                yield _exclusion_fault(at(path, name), at(path, "launchTemplate"))
     tags = settings.get("tags")
     if isinstance(tags, Mapping) and "" in tags:
         yield FieldError(at(path, "tags"), "", "is no tag key: keys must not be empty")
@@ -82,7 +82,7 @@ def _shared_errors(settings: Mapping[str, Any], path: str) -> Iterator[FieldErro
             yield from _device_errors(mapping, at(at(path, "blockDeviceMappings"), position))
 
 
-def _excluded(path: str, template: str) -> FieldError:
+def _exclusion_fault(path: str, template: str) -> FieldError:
     hint = "the launch template decides it: leave one of the two out"
     return FieldError(path, ABSENT, f"cannot go together with {template}", hint)
 

@@ -64,7 +64,7 @@ def _manifest(kind: Any, source: Mapping[str, Any], spec: dict[str, Any]) -> dic
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
 
-def _lost(path: str, value: Any, hint: str = "", message: str = _EXPRESSED) -> FieldError:
+def _loss(path: str, value: Any, hint: str = "", message: str = _EXPRESSED) -> FieldError:
     return FieldError(path, value, message, hint)
 
 
@@ -80,7 +80,7 @@ def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict
         where = at("spec.template.spec.requirements", position)
         kept = {name: value for name, value in requirement.items() if name != "minValues"}
         if requirement.get("minValues") is not None:
-            losses.append(_lost(f"{where}.minValues", requirement["minValues"]))
+            losses.append(_loss(f"{where}.minValues", requirement["minValues"]))
         bound = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}.get(requirement["operator"])
         if bound is not None:
             number = int(requirement["values"][0]) + bound[1]
@@ -98,14 +98,14 @@ def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict
     if expiry is not None:
         converted["ttlSecondsUntilExpired"] = expiry
     if inner.get("terminationGracePeriod") is not None:
-        losses.append(_lost("spec.template.spec.terminationGracePeriod", inner["terminationGracePeriod"]))
+        losses.append(_loss("spec.template.spec.terminationGracePeriod", inner["terminationGracePeriod"]))
     converted |= _disruption(spec.get("disruption") or {}, losses)
     if spec.get("limits") is not None:
         converted["limits"] = {"resources": dict(spec["limits"])}
     if spec.get("weight") is not None:
         converted["weight"] = spec["weight"]
     if spec.get("replicas") is not None:
-        losses.append(_lost("spec.replicas", spec["replicas"]))
+        losses.append(_loss("spec.replicas", spec["replicas"]))
     return converted
 
 
@@ -115,16 +115,16 @@ def _disruption(disruption: Mapping[str, Any], losses: list[FieldError]) -> dict
     for position, budget in enumerate(budgets):
         if budget.get("nodes") != "100%":
             hint = "v1alpha5 has no limit to disruption at the same time"
-            losses.append(_lost(at("spec.disruption.budgets", position), budget.get("nodes"), hint))
+            losses.append(_loss(at("spec.disruption.budgets", position), budget.get("nodes"), hint))
     if after is None:
         return {}
     if disruption.get("consolidationPolicy") == "WhenEmpty":
         return {"ttlSecondsAfterEmpty": after}
     if disruption.get("consolidationPolicy") == "Balanced":
         hint = "v1alpha5 weighs no saving against the disturbance"
-        losses.append(_lost("spec.disruption.consolidationPolicy", "Balanced", hint))
+        losses.append(_loss("spec.disruption.consolidationPolicy", "Balanced", hint))
     if after:
-        losses.append(_lost("spec.disruption.consolidateAfter", disruption["consolidateAfter"], "write 0s"))
+        losses.append(_loss("spec.disruption.consolidateAfter", disruption["consolidateAfter"], "write 0s"))
     return {"consolidation": {"enabled": True}}
 
 
@@ -139,17 +139,17 @@ def _template_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict[st
     for position, mapping in enumerate(spec.get("blockDeviceMappings") or ()):
         where = at("spec.blockDeviceMappings", position)
         if mapping.get("rootVolume"):
-            losses.append(_lost(f"{where}.rootVolume", True))
+            losses.append(_loss(f"{where}.rootVolume", True))
         ebs = dict(mapping.get("ebs") or {})
         if ebs.pop("volumeInitializationRate", None) is not None:
-            losses.append(_lost(f"{where}.ebs.volumeInitializationRate", ABSENT))
+            losses.append(_loss(f"{where}.ebs.volumeInitializationRate", ABSENT))
         disks.append({"deviceName": mapping.get("deviceName"), "ebs": ebs})
     if disks:
         converted["blockDeviceMappings"] = disks
     for name in spec:
         if name not in _CONVERTED and spec[name] not in (None, [], {}):
             hint = "name an instance profile that has the role" if name == "role" else ""
-            losses.append(_lost(f"spec.{name}", spec[name], hint))
+            losses.append(_loss(f"spec.{name}", spec[name], hint))
     return converted
 
 
@@ -170,7 +170,7 @@ def _selector(
     )
     if same_keys and count == len(terms) and plain:
         return {key: ",".join(listed) for key, listed in values.items()}
-    losses.append(_lost(path, ABSENT, f"one list of ids ({prefix}-...), or terms with the same tag keys"))
+    losses.append(_loss(path, ABSENT, f"one list of ids ({prefix}-...), or terms with the same tag keys"))
     return {key: value for key, value in tags[0].items() if "," not in value}
 
 
@@ -182,13 +182,13 @@ def _images(spec: Mapping[str, Any], converted: dict[str, Any], losses: list[Fie
             converted["amiFamily"] = _FAMILY_OF_ALIAS[alias]
         else:
             losses.append(
-                _lost("spec.amiSelectorTerms[0].alias", alias, "al2@latest and bottlerocket@latest can")
+                _loss("spec.amiSelectorTerms[0].alias", alias, "al2@latest and bottlerocket@latest can")
             )
         return
     if family in _FAMILIES:
         converted["amiFamily"] = family
     else:
-        losses.append(_lost("spec.amiFamily", family))
+        losses.append(_loss("spec.amiFamily", family))
     if all(set(term) == {"id"} for term in terms):
         converted["amiSelector"] = {"aws-ids": ",".join(term["id"] for term in terms)}
         return
@@ -197,7 +197,7 @@ def _images(spec: Mapping[str, Any], converted: dict[str, Any], losses: list[Fie
     alike = all({n: v for n, v in term.items() if n != "owner"} == what for term in terms)
     if not alike or "ssmParameter" in what or "id" in what:
         losses.append(
-            _lost("spec.amiSelectorTerms", ABSENT, "use ids, or terms that differ in their owner only")
+            _loss("spec.amiSelectorTerms", ABSENT, "use ids, or terms that differ in their owner only")
         )
     selector = dict(first.get("tags") or {})
     if first.get("name"):

@@ -104,13 +104,13 @@ def convert_ubuntu_disks(spec: dict[str, Any]) -> None:
                 disk["rootVolume"] = True
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _terms(selector: Mapping[str, str], path: str, losses: list[FieldError]) -> Iterable[dict[str, Any]]:
     """A list for one tag becomes one term for each of its values; ids stand alone in v1."""
-    ids = _listed(selector.get("aws-ids", ""))
+    ids = _split_list(selector.get("aws-ids", ""))
     tags = {key: value for key, value in selector.items() if key != "aws-ids"}
     if ids and tags:
         fault = "cannot be combined with tags in v1, where an id must be alone"
@@ -119,15 +119,15 @@ def _terms(selector: Mapping[str, str], path: str, losses: list[FieldError]) -> 
     terms = [{"id": id_} for id_ in ids] or _products(tags)
     if not selector:
         losses.append(FieldError(path, {}, "selects nothing, which v1 cannot say", "select by tags"))
-    return _bounded(terms, path, losses)
+    return _limit_terms(terms, path, losses)
 
 
 def _products(tags: Mapping[str, str]) -> list[dict[str, Any]]:
-    choices = [[(key, value) for value in _listed(text)] for key, text in tags.items()]
+    choices = [[(key, value) for value in _split_list(text)] for key, text in tags.items()]
     return [{"tags": dict(chosen)} for chosen in product(*choices)] if tags else []
 
 
-def _bounded(terms: list[dict[str, Any]], path: str, losses: list[FieldError]) -> list[dict[str, Any]]:
+def _limit_terms(terms: list[dict[str, Any]], path: str, losses: list[FieldError]) -> list[dict[str, Any]]:
     if len(terms) <= _MOST_TERMS:
         return terms
     fault = f"needs {len(terms)} terms; v1 allows {_MOST_TERMS}"
@@ -148,7 +148,7 @@ def _convert_images(
         losses.append(FieldError(where, ABSENT, fault, "select your images by id, name or tags"))
         spec["amiSelectorTerms"] = []
     else:
-        spec["amiSelectorTerms"] = _bounded(_image_terms(selector, where, losses), where, losses)
+        spec["amiSelectorTerms"] = _limit_terms(_image_terms(selector, where, losses), where, losses)
     spec["amiFamily"] = "AL2" if family == "Ubuntu" else family
     if family == "Ubuntu":
         notes.append("amiFamily Ubuntu is gone in v1: AL2 makes the same user data")
@@ -160,8 +160,8 @@ def _convert_images(
 
 
 def _image_terms(selector: Mapping[str, str], path: str, losses: list[FieldError]) -> list[dict[str, Any]]:
-    ids = list(dict.fromkeys(each for key in _IMAGE_IDS for each in _listed(selector.get(key, ""))))
-    owners = _listed(selector.get("aws::owners", ""))
+    ids = list(dict.fromkeys(each for key in _IMAGE_IDS for each in _split_list(selector.get(key, ""))))
+    owners = _split_list(selector.get("aws::owners", ""))
     name = selector.get("aws::name")
     tags = {key: value for key, value in selector.items() if not key.startswith("aws::") and key != "aws-ids"}
     if ids:

@@ -10,13 +10,13 @@ from nodeless.api.kubelet_constants import DURATION, RESERVABLE, SIGNALS
 from nodeless.api.metav1 import Definition, Int32
 
 
-def _quoted(names: tuple[str, ...]) -> str:
+def _quote_names(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
 _SIGNALS = rules(
     rule(
-        f"self.all(key, key in [{_quoted(SIGNALS)}])",
+        f"self.all(key, key in [{_quote_names(SIGNALS)}])",
         "is no eviction signal",
         lambda signals: [key for key in signals if key not in SIGNALS],
         f"use one of {', '.join(SIGNALS)}",
@@ -24,7 +24,7 @@ _SIGNALS = rules(
 )
 _RESERVED = rules(
     rule(
-        f"self.all(key, key in [{_quoted(RESERVABLE)}])",
+        f"self.all(key, key in [{_quote_names(RESERVABLE)}])",
         "is no resource that can be reserved",
         lambda reserved: [key for key in reserved if key not in RESERVABLE],
         f"use one of {', '.join(RESERVABLE)}",
@@ -76,7 +76,7 @@ class Ec2Kubelet(Definition):
     """Whether CPU limits of containers are enforced."""
 
 
-def _unpaired(kubelet: Mapping[str, Any], one: str, other: str) -> bool:
+def _has_unpaired(kubelet: Mapping[str, Any], one: str, other: str) -> bool:
     return bool(set(kubelet.get(one) or ()) - set(kubelet.get(other) or ()))
 
 
@@ -89,7 +89,7 @@ def _pair(one: str, other: str, what: str) -> Any:
     return rule(
         f"!has(self.{one}) || self.{one}.all(key, has(self.{other}) && key in self.{other})",
         f"has signals in {one} without {what} in {other}",
-        lambda kubelet: _unpaired(kubelet, one, other),
+        lambda kubelet: _has_unpaired(kubelet, one, other),
         "give both for each signal",
     )
 

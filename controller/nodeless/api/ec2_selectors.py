@@ -30,11 +30,11 @@ def _id(pattern: str) -> Any:
     return Meta(extra_json_schema={"pattern": pattern})
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _malformed(alias: str) -> bool:
+def _is_malformed(alias: str) -> bool:
     family, at_sign, version = alias.partition("@")
     return not (at_sign and version and family.isascii() and family.isalnum())
 
@@ -43,17 +43,17 @@ _ALIAS_RULES = rules(
     rule(
         "self.matches('^[a-zA-Z0-9]+@.+$')",
         "is no alias",
-        _malformed,
+        _is_malformed,
         "write family@version, as al2023@v20240807 or al2023@latest",
     ),
     rule(
-        f"self.find('^[^@]*') in [{_quoted(ALIAS_FAMILIES)}]",
+        f"self.find('^[^@]*') in [{_quote_names(ALIAS_FAMILIES)}]",
         "has an unknown family",
         lambda alias: alias.partition("@")[0] not in ALIAS_FAMILIES,
         f"known: {', '.join(ALIAS_FAMILIES)}",
     ),
     rule(
-        f"!(self.find('^[^@]*') in [{_quoted(_WINDOWS)}]) || self.find('@.*$') == '@latest'",
+        f"!(self.find('^[^@]*') in [{_quote_names(_WINDOWS)}]) || self.find('@.*$') == '@latest'",
         "has a version, which Windows images cannot have",
         lambda alias: alias.partition("@")[0] in _WINDOWS and alias.partition("@")[2] != "latest",
         "write latest",

@@ -129,7 +129,7 @@ class _Zap:
         self._choice("encoding", "encoding", document, ENCODINGS, "")
         self._paths("output_paths", "outputPaths")
         self._paths("error_output_paths", "errorOutputPaths")
-        self._sampling()
+        self._check_sampling()
         self._disable_caller()
         encoder = document.get("encoderConfig", {})
         if not isinstance(encoder, dict):
@@ -169,7 +169,7 @@ class _Zap:
             fault = LoggingFault(ZAP, f".{member}", f"{json.dumps(paths)} is no list of paths", hint)
         self._take(name, None if fault else tuple(paths), fault)
 
-    def _sampling(self) -> None:
+    def _check_sampling(self) -> None:
         document = self._document.get("sampling")
         if document is None:
             return

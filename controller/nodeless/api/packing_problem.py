@@ -55,7 +55,7 @@ def read_catalog(document: Any) -> tuple[InstanceType, ...]:
         InvalidObject: a member is missing, unknown or of the wrong kind.
     """
     _require(document, "catalog")
-    return _guarded("the catalog", lambda: _instance_types(document["instanceTypes"]))
+    return _read_guarded("the catalog", lambda: _instance_types(document["instanceTypes"]))
 
 
 def read_problem(document: Any, catalog: Sequence[InstanceType] = ()) -> Problem:
@@ -69,7 +69,7 @@ def read_problem(document: Any, catalog: Sequence[InstanceType] = ()) -> Problem
         InvalidObject: a member is missing, unknown or of the wrong kind, or a quantity or operator is none.
     """
     _require(document, "problem")
-    return _guarded("the problem", lambda: _read(document, catalog))
+    return _read_guarded("the problem", lambda: _read(document, catalog))
 
 
 def _require(document: Any, kind: str) -> None:
@@ -78,7 +78,7 @@ def _require(document: Any, kind: str) -> None:
         raise InvalidObject(f"the {kind}", faults)
 
 
-def _guarded(subject: str, read: Callable[[], T]) -> T:
+def _read_guarded(subject: str, read: Callable[[], T]) -> T:
     """Faults in values (quantities, operators, bounds) as faults of the object."""
     try:
         return read()
@@ -95,7 +95,7 @@ def _read(document: Json, catalog: Sequence[InstanceType]) -> Problem:
     pods = {pod.key: (pod, entry["name"]) for entry in document["pods"] for pod in _copies(entry)}
     existing = document.get("existingNodes", ())
     running = [
-        _running(entry, node["name"], ordinal)
+        _daemon_pod(entry, node["name"], ordinal)
         for node in existing
         for entry in node.get("pods", ())
         for ordinal in range(entry.get("count", 1))
@@ -182,7 +182,7 @@ def _copies(entry: Json) -> Iterable[Pod]:
         )
 
 
-def _running(entry: Json, node: str, ordinal: int) -> Pod:
+def _daemon_pod(entry: Json, node: str, ordinal: int) -> Pod:
     name = f"{entry['name']}-{node}-{ordinal}"
     namespace = entry.get("namespace", "default")
     daemon = Owner("apps/v1", "DaemonSet", entry["name"], controller=True)

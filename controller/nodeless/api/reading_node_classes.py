@@ -84,8 +84,8 @@ def _terms(selector: Mapping[str, str] | None) -> tuple[SelectorTerm, ...]:
     """One term; none for an empty selector, which selects nothing."""
     if not selector:
         return ()
-    tags = tuple((key, _listed(value)) for key, value in sorted(selector.items()) if key != _IDS)
-    return (SelectorTerm(tags=tags, ids=_listed(selector.get(_IDS, ""))),)
+    tags = tuple((key, _split_list(value)) for key, value in sorted(selector.items()) if key != _IDS)
+    return (SelectorTerm(tags=tags, ids=_split_list(selector.get(_IDS, ""))),)
 
 
 def _image_terms(selector: Mapping[str, str] | None) -> tuple[SelectorTerm, ...]:
@@ -93,19 +93,19 @@ def _image_terms(selector: Mapping[str, str] | None) -> tuple[SelectorTerm, ...]
     if not selector:
         return ()
     special = {*_IMAGE_IDS, _IMAGE_NAME, _IMAGE_OWNERS}
-    ids = [name for key in _IMAGE_IDS for name in _listed(selector.get(key, ""))]
+    ids = [name for key in _IMAGE_IDS for name in _split_list(selector.get(key, ""))]
     name = selector.get(_IMAGE_NAME)
     return (
         SelectorTerm(
             tags=tuple((key, (value,)) for key, value in sorted(selector.items()) if key not in special),
             ids=tuple(dict.fromkeys(ids)),
             names=(name,) if name else (),
-            owners=_listed(selector.get(_IMAGE_OWNERS, "")),
+            owners=_split_list(selector.get(_IMAGE_OWNERS, "")),
         ),
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

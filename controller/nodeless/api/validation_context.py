@@ -81,7 +81,7 @@ def pool_warnings(manifest: Mapping[str, Any], around: ValidationContext) -> Ite
         pool, _ = read_pool(manifest)
     except InvalidObject:
         return
-    listed = _listed(manifest)
+    listed = _requirements_of(manifest)
     compared = len(pool.labels) + sum(1 + len(requirement.get("values") or ()) for requirement in listed)
     if compared > _MOST_COMPARED or len(listed) > _MOST_REQUIREMENTS:
         return
@@ -90,7 +90,7 @@ def pool_warnings(manifest: Mapping[str, Any], around: ValidationContext) -> Ite
     yield from _overlap_warnings(pool, around)
 
 
-def _listed(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _requirements_of(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The requirements of a valid pool as its manifest has them."""
     spec = manifest["spec"]
     if NODE_POOL.describes(manifest):
@@ -159,7 +159,9 @@ def _dead_values(entry: _Entry, others: int, types: KnownTypes) -> Iterator[Fiel
     if dead:
         unknown = next((value for value in dead if not types.bearing(requirement.key, value)), None)
         hint = _near(unknown, requirement.key, types) if unknown else ""
-        message = f"no instance type that the other requirements leave has {_listing(dead)} ({types.source})"
+        message = (
+            f"no instance type that the other requirements leave has {_join_names(dead)} ({types.source})"
+        )
         yield warning(at(entry.path, "values"), ABSENT, message, hint)
 
 
@@ -191,7 +193,7 @@ def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldEr
     """Pools of one weight that the same pods may go to: which of them gets the pods is nobody's decision."""
     rivals = [key for key, other in sorted(around.pools.items()) if _overlap(pool, other, around.types)]
     if rivals:
-        message = f"overlaps with {_listing(rivals)}, of the same weight: the same pods may go to either"
+        message = f"overlaps with {_join_names(rivals)}, of the same weight: the same pods may go to either"
         hint = "give the one to prefer a higher weight, or set them apart by labels or taints"
         yield warning("spec.weight", pool.weight or ABSENT, message, hint)
 
@@ -208,5 +210,5 @@ def _overlap(pool: Pool, other: Pool, types: KnownTypes | None) -> bool:
     return types is None or types.meeting_all(both[key] for key in both if key not in _NAMES) != 0
 
 
-def _listing(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -82,11 +82,11 @@ def _apart_from(own: Iterable[FieldError], others: Iterable[FieldError]) -> Iter
     """The warnings, and the faults of fields in which, or below which, none was found already."""
     paths = [fault.path for fault in own]
     for fault in others:
-        if fault.warning or not any(_related(fault.path, path) for path in paths):
+        if fault.warning or not any(_are_related(fault.path, path) for path in paths):
             yield fault
 
 
-def _related(one: str, other: str) -> bool:
+def _are_related(one: str, other: str) -> bool:
     return (
         one == other or one.startswith((f"{other}.", f"{other}[")) or other.startswith((f"{one}.", f"{one}["))
     )
