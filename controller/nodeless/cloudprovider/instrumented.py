@@ -34,9 +34,11 @@ class _Measured:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._cloud, name)
-        return self._timed(_METHODS[name], found) if name in _METHODS else found
+        return self._measure_calls(_METHODS[name], found) if name in _METHODS else found
 
-    def _timed(self, method: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def _measure_calls(
+        self, method: str, call: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(call)
         async def timed(*arguments: Any, **options: Any) -> Any:
             started = time.perf_counter()

@@ -182,10 +182,10 @@ def assert_form(protocol: str, operation: str, body: bytes, *, speaks: bool) -> 
         found = _ROOT.match(body[:_BEGINNING])
         name = found[1].decode() if found is not None else ""
         if name != f"{operation}Response":
-            raise UnreadableAnswerError(f"its document is {_shown(name)}, not {operation}Response")
+            raise UnreadableAnswerError(f"its document is {_shorten(name)}, not {operation}Response")
     elif speaks and body.strip()[:1] != b"{":
         raise UnreadableAnswerError(
-            f"its document begins with {_shown(body[:20].decode('utf-8', 'replace'))}"
+            f"its document begins with {_shorten(body[:20].decode('utf-8', 'replace'))}"
         )
 
 
@@ -201,7 +201,7 @@ def assert_complete(service: str, operation: str, answer: Any) -> None:
                 if not path.endswith("?"):
                     raise UnreadableAnswerError(f"it has no {place}")
             elif not check(value):
-                raise UnreadableAnswerError(f"{place} is {_shown(value)}")
+                raise UnreadableAnswerError(f"{place} is {_shorten(value)}")
 
 
 def _values(node: Any, path: list[str], place: str) -> Iterator[tuple[str, Any, bool]]:
@@ -214,7 +214,7 @@ def _values(node: Any, path: list[str], place: str) -> Iterator[tuple[str, Any, 
     value = node.get(name)
     if path[0].endswith("[]"):
         if name in node and not isinstance(value, list):
-            raise UnreadableAnswerError(f"{here} is {_shown(value)}")
+            raise UnreadableAnswerError(f"{here} is {_shorten(value)}")
         for number, entry in enumerate(value or ()):
             if len(path) == 1:
                 yield f"{here}[{number}]", entry, True
@@ -226,7 +226,7 @@ def _values(node: Any, path: list[str], place: str) -> Iterator[tuple[str, Any, 
         yield from _values(value, path[1:], here)
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value) if not isinstance(value, str) else f'"{value}"'
     text = text.encode("ascii", "backslashreplace").decode()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

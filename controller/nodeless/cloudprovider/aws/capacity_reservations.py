@@ -43,7 +43,7 @@ class CapacityReservations:
         get = self._cache.refresh if refresh else self._cache.get
         platform = "Windows" if family_of(node_class.ami_family).windows_build else "Linux/UNIX"
         found = await get((terms, platform), lambda: self._fetch(terms, platform))
-        return tuple(replace(reservation, remaining=self._left(reservation)) for reservation in found)
+        return tuple(replace(reservation, remaining=self._free_slots(reservation)) for reservation in found)
 
     def take(self, reservation: str) -> None:
         """Count an instance that was launched into a reservation."""
@@ -59,7 +59,7 @@ class CapacityReservations:
         """Ask EC2 again: a reservation that was chosen is not there."""
         self._cache.forget()
 
-    def _left(self, reservation: CapacityReservation) -> int:
+    def _free_slots(self, reservation: CapacityReservation) -> int:
         now = self._clock()
         ended = reservation.expiring(now) or (reservation.ends is not None and reservation.ends <= now)
         if ended or self._full_until.get(reservation.id, 0.0) > now:

@@ -95,7 +95,7 @@ class Catalogs:
         entry = self._entries.get(pool.key)
         if entry is None or not self._same(entry, everything, pool.requirements, resolved, reservations):
             sold = with_reservations(everything, reservations) if reservations else everything
-            chosen = _allowed(sold, pool.requirements)
+            chosen = _allowed_types(sold, pool.requirements)
             if node_class.launch_template is None:
                 chosen = _bootable(pool, node_class, chosen, resolved.images)
                 chosen = tuple(
@@ -211,6 +211,6 @@ def _bootable(
     return found
 
 
-def _allowed(types: tuple[InstanceType, ...], requirements: Requirements) -> tuple[InstanceType, ...]:
+def _allowed_types(types: tuple[InstanceType, ...], requirements: Requirements) -> tuple[InstanceType, ...]:
     conflict: Callable[[Requirements], object] = requirements.conflict
     return tuple(type_ for type_ in types if conflict(type_.requirements) is None)

@@ -104,7 +104,7 @@ class DryRuns:
         try:
             prepared = await self._preparer.prepare(_of_one_type(launch_request), 0)
         except CredentialsRefused as error:
-            raise _refused(launch_request.node_class, "CreateLaunchTemplate", error) from None
+            raise _refusal_of(launch_request.node_class, "CreateLaunchTemplate", error) from None
         except LaunchFailed as error:
             if error.reason != USER_DATA_TOO_LARGE:
                 raise
@@ -120,13 +120,13 @@ class DryRuns:
         fleet = {name: value for name, value in prepared.request.items() if name != "ClientToken"}
         problem = await self._dry_run("create_fleet", fleet)
         if problem is not None:
-            raise _refused(launch_request.node_class, "CreateFleet", problem)
+            raise _refusal_of(launch_request.node_class, "CreateFleet", problem)
         for request in _run_requests(launch_request, prepared):
             problem = await self._dry_run("run_instances", request)
             if problem is None:
                 return
         if problem is not None:
-            raise _refused(launch_request.node_class, "RunInstances", problem)
+            raise _refusal_of(launch_request.node_class, "RunInstances", problem)
 
     async def _dry_run(self, method: str, request: Mapping[str, Any]) -> CloudError | None:
         """Why the call would not succeed. Raises when AWS cannot tell now."""
@@ -177,7 +177,7 @@ def _run_requests(launch_request: LaunchRequest, prepared: Prepared) -> Iterator
         yield request
 
 
-def _refused(node_class: NodeClass, operation: str, problem: CloudError) -> CloudError:
+def _refusal_of(node_class: NodeClass, operation: str, problem: CloudError) -> CloudError:
     """The refusal of the class where permission is lacking, else the problem and what to do about it."""
     if isinstance(problem, AwsCallRefused):
         meaning = refusal(problem.code, problem.message)

@@ -80,7 +80,7 @@ class InstanceProfiles:
         self._ended.add(uid)
         path = class_path(self._session.region, self.settings.cluster_name, uid)
         if node_class.role:
-            return await self._delete_under(path, (self._wanted(node_class).name,))
+            return await self._delete_under(path, (self._wanted_profile(node_class).name,))
         if self.settings.isolated_vpc:
             return 0
         try:
@@ -101,7 +101,9 @@ class InstanceProfiles:
         """
         region, cluster = self._session.region, self.settings.cluster_name
         known = tuple(node_classes)
-        kept = {self._wanted(node_class).name for node_class in known if node_class.role} | set(in_use)
+        kept = {self._wanted_profile(node_class).name for node_class in known if node_class.role} | set(
+            in_use
+        )
         unread = {
             class_path(region, cluster, node_class.reference.uid)
             for node_class in known
@@ -112,12 +114,12 @@ class InstanceProfiles:
         again, self._unused = unused & self._unused, unused
         return sum([await self._made.delete(name) for name in sorted(again)])
 
-    def _wanted(self, node_class: NodeClass) -> WantedProfile:
+    def _wanted_profile(self, node_class: NodeClass) -> WantedProfile:
         tags: Mapping[str, str] = self.settings.tags
         return wanted_profile(self._session.region, self.settings.cluster_name, node_class, tags)
 
     async def _of_role(self, node_class: NodeClass) -> str:
-        wanted = self._wanted(node_class)
+        wanted = self._wanted_profile(node_class)
         ended = node_class.deletion_timestamp is not None or node_class.reference.uid in self._ended
         if self._reads_only or ended:
             return wanted.name

@@ -70,7 +70,7 @@ def read_instance(
         subnet_id=record.get("SubnetId", ""),
         security_groups=tuple(sorted(group["GroupId"] for group in record.get("SecurityGroups", ()))),
         tags={str(tag["Key"]): str(tag["Value"]) for tag in record.get("Tags", ())},
-        labels={**_labels(instance_type, basic, zone, capacity_type, image), **_placed(record)},
+        labels={**_labels(instance_type, basic, zone, capacity_type, image), **_placement_labels(record)},
         capacity=_present(instance_type.capacity) if instance_type else {},
         allocatable=_present(instance_type.allocatable) if instance_type else {},
         instance_profile=record.get("IamInstanceProfile", {}).get("Arn", "").rpartition("/")[2],
@@ -137,7 +137,7 @@ def partition_label(record: Mapping[str, Any]) -> dict[str, str]:
     return {PLACEMENT_GROUP_PARTITION: str(number)} if number else {}
 
 
-def _placed(record: Mapping[str, Any]) -> dict[str, str]:
+def _placement_labels(record: Mapping[str, Any]) -> dict[str, str]:
     """Labels by which host and reservation it has."""
     placement = record["Placement"]
     labels = {

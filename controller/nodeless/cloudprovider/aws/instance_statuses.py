@@ -62,11 +62,11 @@ class InstanceStatuses:
         return tuple(
             warning
             for name in sorted(found)
-            if (warning := _warning(name, found[name], self._since.get(name), now))
+            if (warning := _interruption_of(name, found[name], self._since.get(name), now))
         )
 
 
-def _warning(name: str, status: Status, since: float | None, now: float) -> Interruption | None:
+def _interruption_of(name: str, status: Status, since: float | None, now: float) -> Interruption | None:
     if since is not None and now - since >= IMPAIRED_SECONDS:
         return Interruption(InterruptionKind.IMPAIRED, (name,), sent_at=now)
     if scheduled(status.get("Events") or ()):

@@ -22,11 +22,11 @@ def compatible(facts: TypeFacts, shape: NodeShape) -> bool:
         and _connects(facts, shape)
         and _computes(facts, shape.cpu_options)
         and (not shape.enclaves or ENCLAVES in facts.features)
-        and (not _clustered(shape) or CLUSTER_PLACEMENT in facts.features)
+        and (not _is_clustered(shape) or CLUSTER_PLACEMENT in facts.features)
     )
 
 
-def _clustered(shape: NodeShape) -> bool:
+def _is_clustered(shape: NodeShape) -> bool:
     """Whether its instances stand close to each other, which burstable types never do."""
     return shape.placement_group is not None and shape.placement_group.strategy == "cluster"
 

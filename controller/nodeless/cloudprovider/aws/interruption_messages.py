@@ -30,23 +30,23 @@ _ENDING_STATES = frozenset({"stopping", "stopped", "shutting-down", "terminated"
 def read_message(body: str, handle: str = "") -> Interruption:
     """What a message says; never raises."""
     if len(body) > MAX_BODY_BYTES:
-        return _nothing(f"the body has {len(body)} characters", handle)
+        return _no_interruption(f"the body has {len(body)} characters", handle)
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        return _nothing(f"the body is no JSON: {error}", handle)
+        return _no_interruption(f"the body is no JSON: {error}", handle)
     if not isinstance(document, dict):
-        return _nothing("the body is no JSON object", handle)
+        return _no_interruption("the body is no JSON object", handle)
     source, detail_type = document.get("source"), document.get("detail-type")
     read = _READERS.get((str(source), str(detail_type)))
     if read is None or document.get("version") != _VERSION:
         return Interruption(InterruptionKind.NONE, handle=handle)
     detail = document.get("detail")
     if not isinstance(detail, dict):
-        return _nothing(f"{detail_type} has no detail", handle)
+        return _no_interruption(f"{detail_type} has no detail", handle)
     kind, ids, state = read(detail)
     if kind is not InterruptionKind.NONE and not ids:
-        return _nothing(f"{detail_type} names no instance", handle)
+        return _no_interruption(f"{detail_type} names no instance", handle)
     return Interruption(kind, ids, state, _time(document.get("time")), handle=handle)
 
 
@@ -100,5 +100,5 @@ def _time(text: object) -> float | None:
         return None
 
 
-def _nothing(problem: str, handle: str) -> Interruption:
+def _no_interruption(problem: str, handle: str) -> Interruption:
     return Interruption(InterruptionKind.NONE, problem=problem, handle=handle)

@@ -102,14 +102,14 @@ class Launcher:
                     raw, candidates.capacity_type, len(launch_request.claims), candidates.reservations()
                 )
                 on_answer(launch_request, answer)
-                outcomes.update(await self._launched(launch_request, prepared, answer))
+                outcomes.update(await self._assign_instances(launch_request, prepared, answer))
                 left = launch_request.excluding(outcomes)
                 if left.claims == launch_request.claims and answer.code == NO_REASON and not unexplained:
                     # A part of the answer may be lost: the same token has EC2 say the same again.
                     unexplained = True
                     continue
                 self._count_attempt(left.names)
-                if left.claims and not self._missing(left, prepared, answer.code):
+                if left.claims and not self._is_template_missing(left, prepared, answer.code):
                     return outcomes | {name: _failure(name, answer) for name in left.names}
             launch_request = launch_request.excluding(outcomes)
             if not launch_request.claims:
@@ -156,7 +156,7 @@ class Launcher:
         attempt = max(self._attempts.get(name, 0) for name in launch_request.names)
         return await self._preparer.prepare(launch_request, attempt)
 
-    def _missing(self, launch_request: LaunchRequest, prepared: Prepared, code: str) -> bool:
+    def _is_template_missing(self, launch_request: LaunchRequest, prepared: Prepared, code: str) -> bool:
         """Whether a launch template of ours is not there (any more); it is made again then."""
         if code not in MISSING_CODES or launch_request.node_class.launch_template:
             return False
@@ -171,7 +171,7 @@ class Launcher:
         claimed: Container[str],
     ) -> dict[str, Instance]:
         """What follows from a refused call: instances found after all, none to try again, or an error."""
-        if self._missing(launch_request, prepared, error.code):
+        if self._is_template_missing(launch_request, prepared, error.code):
             return {}
         if error.code != _MISMATCH:
             raise launch_failed(launch_request.title, error.code, error.message, error.evidence) from error
@@ -183,7 +183,7 @@ class Launcher:
         self._count_attempt(launch_request.names)
         return {}
 
-    async def _launched(
+    async def _assign_instances(
         self, launch_request: LaunchRequest, prepared: Prepared, answer: FleetAnswer
     ) -> dict[str, Outcome]:
         if answer.surplus:

@@ -58,7 +58,7 @@ class Sweeper:
             self._profiles.under(cluster_path(self._session.region, self._cluster)),
         )
         return Orphans(
-            {record["InstanceId"]: _described(record) for record in records},
+            {record["InstanceId"]: _describe(record) for record in records},
             interfaces,
             tuple(templates),
             tuple(sorted(profiles)),
@@ -95,7 +95,7 @@ class Sweeper:
                 raise
 
 
-def _described(record: Mapping[str, Any]) -> str:
+def _describe(record: Mapping[str, Any]) -> str:
     tags = {tag["Key"]: tag["Value"] for tag in record.get("Tags", ())}
     zone = record.get("Placement", {}).get("AvailabilityZone", "")
     return ", ".join(part for part in (record.get("InstanceType", ""), zone, tags.get("Name", "")) if part)

@@ -344,17 +344,17 @@ class AwsProvider:
 
     async def delete_instance_profiles(self) -> int:
         """See the Protocol. Nothing is asked for where IAM cannot be reached."""
-        return 0 if self._isolated else await self._profiles.delete_all()
+        return 0 if self._is_isolated else await self._profiles.delete_all()
 
     async def sweep_instance_profiles(self, node_classes: Sequence[NodeClass]) -> int:
         """See the Protocol. Nothing is asked for where IAM cannot be reached."""
-        if self._isolated:
+        if self._is_isolated:
             return 0
         in_use = {instance.instance_profile for instance in await self.instances()}
         return await self._profiles.sweep(node_classes, in_use)
 
     @property
-    def _isolated(self) -> bool:
+    def _is_isolated(self) -> bool:
         return self._profiles.settings.isolated_vpc
 
     async def close(self) -> None:

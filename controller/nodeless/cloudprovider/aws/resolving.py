@@ -55,7 +55,7 @@ class Resolver:
         own_template = node_class.launch_template is not None
         subnets, groups, images, profile, reservations, placement = await asyncio.gather(
             self._subnets.select(node_class, refresh=refresh),
-            _nothing() if own_template else self._security_groups.select(node_class, refresh=refresh),
+            _resolve_nothing() if own_template else self._security_groups.select(node_class, refresh=refresh),
             _no_images() if own_template else self._images.select(node_class, version, refresh=refresh),
             _no_profile() if own_template else self._profiles.select(node_class),
             self._reservations.select(node_class, refresh=refresh),
@@ -63,11 +63,11 @@ class Resolver:
             return_exceptions=True,
         )
         faults = [
-            _unresolved(node_class, node_class_fault)
+            _unresolved_class(node_class, node_class_fault)
             for node_class_fault in node_class_faults(node_class, cluster, self.tags)
         ]
         if node_class.ami_family == "AL2023" and not cluster.service_cidr:
-            faults.append(_unresolved(node_class, _NO_SERVICE_CIDR))
+            faults.append(_unresolved_class(node_class, _NO_SERVICE_CIDR))
         _raise_all([subnets, groups, images, profile, reservations, placement, *faults])
         assert not isinstance(subnets, BaseException)  # noqa: S101 - narrows the types for mypy
         assert not isinstance(groups, BaseException)  # noqa: S101
@@ -88,11 +88,11 @@ class Resolver:
         self._profiles.forget()
 
 
-def _unresolved(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:
+def _unresolved_class(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:
     return NodeClassUnresolved(node_class.reference, fault.field, fault.message, fault.hint, fault.reason)
 
 
-async def _nothing() -> tuple[str, ...]:
+async def _resolve_nothing() -> tuple[str, ...]:
     return ()
 
 

@@ -222,7 +222,7 @@ def invoke(client: Any, method: str, request: Mapping[str, Any]) -> dict[str, An
     try:
         answer: dict[str, Any] = getattr(client, method)(**request)
     except (BotoCoreError, ClientError, *UNREADABLE) as error:
-        raise _translated(error, client, method) from error
+        raise _translate(error, client, method) from error
     return answer
 
 
@@ -232,9 +232,9 @@ def each_entry(client: Any, method: str, request: Mapping[str, Any], member: str
         for page in client.get_paginator(method).paginate(**request):
             yield from page.get(member, ())
     except (BotoCoreError, ClientError, *UNREADABLE) as error:
-        raise _translated(error, client, method) from error
+        raise _translate(error, client, method) from error
 
 
-def _translated(error: Exception, client: Any, method: str) -> Exception:
+def _translate(error: Exception, client: Any, method: str) -> Exception:
     operation = "".join(word.capitalize() for word in method.split("_"))
     return translate(error, client.meta.service_model.service_name, operation, client.meta.endpoint_url)
