@@ -144,7 +144,7 @@ def test_nodes_that_are_ready_open_together():
             nominator.expect(two_nodes(cluster), PLACES)
             await until(lambda: len(api.asked) == 2)
             claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
-            assert nominator._settled("default/web-a", "node-a")
+            assert nominator._needs_no_write("default/web-a", "node-a")
             assert nominator.awaits(claim, node)
             assert told == []
             api.held.clear()

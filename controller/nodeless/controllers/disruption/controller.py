@@ -167,7 +167,7 @@ class DisruptionLoop:
             if isinstance(outcome, BaseException):
                 raise outcome
         for key in self._failed_steps - {step.key for step in steps}:
-            self._passed(self._failed_steps, key)
+            self._record_success(self._failed_steps, key)
         await self._executor.carry_out(command_events(self._cluster.snapshot))
         self._idle = snapshot if not steps and not replacing(snapshot) else None
 
@@ -181,27 +181,27 @@ class DisruptionLoop:
                 raise step.fault
             await self._carry_out(step.instructions, snapshot)
             self._metrics.disruption.failures.inc(sum(map(_is_failure, step.instructions)))
-            self._passed(self._failed_steps, step.key)
+            self._record_success(self._failed_steps, step.key)
         except Exception as error:
             if must_end(error):
                 raise
             if is_transient(error):
                 self._say_interrupted(error)
             else:
-                self._caught(self._failed_steps, step.key, error, version)
+                self._record_failure(self._failed_steps, step.key, error, version)
 
     def _say_interrupted(self, error: Exception) -> None:
         if not (isinstance(error, ApiError) and error.status == 409):
             self._log.warning(f"a command could not go on, trying again: {error}")
 
-    def _caught(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
+    def _record_failure(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
         """Note what failed; `key` names claims, the first of which says so by an event."""
         failed.add(key)
         claim = self._cluster.snapshot.claims.get(key.removeprefix("look:").partition(",")[0])
         subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
         self._boundary.caught(key, error, version, subject)
 
-    def _passed(self, failed: set[str], key: str) -> None:
+    def _record_success(self, failed: set[str], key: str) -> None:
         failed.discard(key)
         self._boundary.passed(key)
 
@@ -315,9 +315,9 @@ class DisruptionLoop:
             disrupt, snapshot, catalog, policy, now, self._memory, self._searches
         )
         for name, error in decisions.faults.items():
-            self._caught(self._failed_passes, f"look:{name}", error)
+            self._record_failure(self._failed_passes, f"look:{name}", error)
         for key in self._failed_passes - {f"look:{name}" for name in decisions.faults}:
-            self._passed(self._failed_passes, key)
+            self._record_success(self._failed_passes, key)
         return decisions
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
@@ -338,7 +338,7 @@ class DisruptionLoop:
             if validation.held:
                 continue
             if validation.fault is not None:
-                self._caught(self._failed_passes, _key(waited.command), validation.fault)
+                self._record_failure(self._failed_passes, _key(waited.command), validation.fault)
             self._memory = self._memory.drop(waited.command)
             if validation.command is None:
                 self._drop(waited, validation, snapshot)
@@ -353,14 +353,14 @@ class DisruptionLoop:
         key = _key(command)
         try:
             await self._begin(command)
-            self._passed(self._failed_passes, key)
+            self._record_success(self._failed_passes, key)
         except Exception as error:
             if must_end(error):
                 raise
             if is_transient(error):
                 self._say_interrupted(error)
             else:
-                self._caught(self._failed_passes, key, error)
+                self._record_failure(self._failed_passes, key, error)
             return False
         return True
 

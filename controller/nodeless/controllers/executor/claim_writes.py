@@ -72,7 +72,7 @@ class ClaimWriter:
             image_id=instance.image_id,
             capacity={name: amount for name, amount in instance.capacity.items() if amount},
             allocatable={name: amount for name, amount in instance.allocatable.items() if amount},
-            conditions=_merged(labeled.conditions, _launched(labeled, now)),
+            conditions=_merge_conditions(labeled.conditions, _launch_conditions(labeled, now)),
         )
         return self._record(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
 
@@ -104,7 +104,7 @@ class ClaimWriter:
             return
         changed = replace(
             claim,
-            conditions=_merged(claim.conditions, conditions),
+            conditions=_merge_conditions(claim.conditions, conditions),
             node_name=claim.node_name if node_name is None else node_name,
             last_pod_event=claim.last_pod_event if last_pod_event is None else last_pod_event,
         )
@@ -138,7 +138,7 @@ class ClaimWriter:
         return claim
 
 
-def _launched(claim: NodeClaim, now: float) -> tuple[Condition, ...]:
+def _launch_conditions(claim: NodeClaim, now: float) -> tuple[Condition, ...]:
     """What holds of a claim from its launch on; that its node is to come is said with it, in one write."""
     launched = Condition(LAUNCHED, "True", LAUNCHED, "", now)
     if claim.condition(REGISTERED_CONDITION) is not None:
@@ -146,7 +146,9 @@ def _launched(claim: NodeClaim, now: float) -> tuple[Condition, ...]:
     return launched, Condition(REGISTERED_CONDITION, "Unknown", *NOT_JOINED, now)
 
 
-def _merged(present: tuple[Condition, ...], changed: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _merge_conditions(
+    present: tuple[Condition, ...], changed: tuple[Condition, ...]
+) -> tuple[Condition, ...]:
     by_type = {condition.type: condition for condition in present}
     for condition in changed:
         by_type[condition.type] = condition

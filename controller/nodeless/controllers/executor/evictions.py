@@ -82,7 +82,7 @@ class Evictions:
         except ApiError as error:
             self._requests.labels(str(error.status)).inc()
             if error.status in (429, 500):
-                self._refused(eviction, error)
+                self._record_refusal(eviction, error)
                 return
             self._waits.pop(eviction.uid, None)
             if error.status not in (404, 409):
@@ -93,7 +93,7 @@ class Evictions:
         self._log.info("evicted pod", pod=f"{eviction.namespace}/{eviction.name}", node=eviction.node_name)
         self._tell(eviction, "Evicted", f"evicted from node {eviction.node_name}")
 
-    def _refused(self, eviction: EvictPod, error: ApiError) -> None:
+    def _record_refusal(self, eviction: EvictPod, error: ApiError) -> None:
         if len(self._waits) >= _MOST_REMEMBERED:
             self._waits.clear()
         _, before = self._waits.get(eviction.uid, (0.0, 0.0))

@@ -153,7 +153,7 @@ class ClaimLoop:
                 await self._step(key, outcome)
             if key not in self._launch_after:
                 self._failures.pop(key, None)
-            await self._passed(key)
+            await self._record_success(key)
         except RetryLaterError:
             self._launch_after[key] = self._now() + self._again(key)
         except ProcessMustEnd:
@@ -175,7 +175,7 @@ class ClaimLoop:
         if claim is not None:
             await self._show(claim, quarantined(claim.conditions, cause_of(error), self._now()))
 
-    async def _passed(self, key: str) -> None:
+    async def _record_success(self, key: str) -> None:
         self._boundary.passed(key)
         claim = self._cluster.snapshot.claims.get(key)
         if claim is not None and claim.is_true(QUARANTINED):

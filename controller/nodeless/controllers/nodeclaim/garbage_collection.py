@@ -68,10 +68,10 @@ class Collector:
         """One round."""
         listed_at = self._now()
         instances = await self._cloud.instances()
-        await self._carry_out(await self._unclaimed(instances))
-        await self._carry_out(await self._vanished(instances, listed_at))
+        await self._carry_out(await self._end_unclaimed(instances))
+        await self._carry_out(await self._end_vanished(instances, listed_at))
 
-    async def _unclaimed(self, instances: tuple[Instance, ...]) -> tuple[Instruction, ...]:
+    async def _end_unclaimed(self, instances: tuple[Instance, ...]) -> tuple[Instruction, ...]:
         now = self._now()
         grace = self._timing.claims.instance_grace
         if not unclaimed(self._cluster.snapshot, instances, now, grace):
@@ -81,7 +81,9 @@ class Collector:
             snapshot = apply(snapshot, ClaimSeen(claim))
         return unclaimed(snapshot, instances, now, grace)
 
-    async def _vanished(self, instances: tuple[Instance, ...], listed_at: float) -> tuple[Instruction, ...]:
+    async def _end_vanished(
+        self, instances: tuple[Instance, ...], listed_at: float
+    ) -> tuple[Instruction, ...]:
         snapshot, grace = self._cluster.snapshot, self._timing.claims.claim_grace
         lacking = unlisted(snapshot, instances, listed_at, grace)
         missed = {name: snapshot.claims[name] for name in lacking}

@@ -68,7 +68,7 @@ class Launcher:
         try:
             pool, node_class = usable_for(self._cluster.snapshot, claim)
         except PoolUnusable as error:
-            await self._failed(claim, "NodeClassNotReady", str(error))
+            await self._record_failure(claim, "NodeClassNotReady", str(error))
             raise RetryLaterError from error
         launch = LaunchInstance(f"claim:{claim.name}", claim)
         self._executor.failpoint("before", launch)
@@ -85,7 +85,7 @@ class Launcher:
             return
         except CloudError as error:
             self._trace(claim, asked, None, str(error))
-            await self._failed(claim, _reason(error), str(error), error.evidence)
+            await self._record_failure(claim, _reason(error), str(error), error.evidence)
             raise RetryLaterError from error
         self._trace(claim, asked, instance)
         self._executor.failpoint("unrecorded", launch)
@@ -134,7 +134,7 @@ class Launcher:
         cause = f"claim:{claim.name}"
         await self._executor.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
 
-    async def _failed(self, claim: NodeClaim, reason: str, message: str, evidence: str = "") -> None:
+    async def _record_failure(self, claim: NodeClaim, reason: str, message: str, evidence: str = "") -> None:
         details = {"evidence": evidence} if evidence else {}
         self._log.error(f"launch failed: {message}", claim=claim.name, **details)
         self._tell_pods(

@@ -193,9 +193,9 @@ class PoolLoop:
             except ProcessMustEnd:
                 raise
             except Exception as error:
-                await self._failed(key, error)
+                await self._retry_later(key, error)
             else:
-                await self._passed(key)
+                await self._record_success(key)
             finally:
                 self._queue.done(key)
 
@@ -203,7 +203,7 @@ class PoolLoop:
         snapshot = self._cluster.snapshot
         return snapshot.pools.get(key) or snapshot.node_classes.get(key)
 
-    async def _failed(self, key: str, error: Exception) -> None:
+    async def _retry_later(self, key: str, error: Exception) -> None:
         """Try again: soon after what passes with time, ever later after what nobody foresaw."""
         if is_transient(error):
             if not (isinstance(error, ApiError) and error.status == 409):
@@ -217,7 +217,7 @@ class PoolLoop:
         if found is not None:
             await self._show(found, quarantined(found.conditions, cause_of(error), self._now()))
 
-    async def _passed(self, key: str) -> None:
+    async def _record_success(self, key: str) -> None:
         self._boundary.passed(key)
         found = self._subject(key)
         known = {each.type: each for each in found.conditions} if found is not None else {}

@@ -75,7 +75,7 @@ def buffer_status(
     snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan, now: float
 ) -> dict[str, object]:
     """What the status of a buffer must say, where it says something else; `found`: what it gets."""
-    conditions = _since(buffer, _observed(snapshot, buffer, found, plan), now)
+    conditions = _since(buffer, _conditions_of(snapshot, buffer, found, plan), now)
     status: dict[str, object] = {}
     if not same(buffer.conditions, conditions):
         status["conditions"] = conditions_to_api(conditions)
@@ -89,7 +89,7 @@ def buffer_status(
     return status
 
 
-def _observed(
+def _conditions_of(
     snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
 ) -> Iterator[Condition]:
     if found.reason != BufferReason.RESOLVED:

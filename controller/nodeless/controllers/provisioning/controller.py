@@ -134,7 +134,7 @@ class Provisioning:
                 self._leaving.discard(before.nodes[name].uid)
             case events.PoolSeen(pool) if pool.replicas is not None:
                 self._batcher.trigger(pool.key)
-            case events.NamespaceSeen(namespace) if _relabeled(before, namespace):
+            case events.NamespaceSeen(namespace) if _has_other_labels(before, namespace):
                 self._trigger_pending()
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
@@ -422,7 +422,7 @@ class Provisioning:
         )
 
 
-def _relabeled(before: Snapshot, namespace: Namespace) -> bool:
+def _has_other_labels(before: Snapshot, namespace: Namespace) -> bool:
     """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
     known = before.namespaces.get(namespace.name)
     return known is not None and known != namespace

@@ -47,7 +47,7 @@ class LaunchBackoff:
             if pod is None or pod.node_name:
                 continue
             before = self._attempts.get(pod.uid)
-            in_vain = 0 if before is None else before.in_vain + _joined(snapshot, before.claim)
+            in_vain = 0 if before is None else before.in_vain + _has_joined(snapshot, before.claim)
             wait = min(_FIRST_WAIT * 2 ** (in_vain - 1), _LONGEST_WAIT) if in_vain else 0.0
             self._attempts[pod.uid] = _Attempt(claim_name, in_vain, now + wait)
 
@@ -56,6 +56,6 @@ class LaunchBackoff:
         self._attempts.pop(uid, None)
 
 
-def _joined(snapshot: Snapshot, claim_name: str) -> bool:
+def _has_joined(snapshot: Snapshot, claim_name: str) -> bool:
     claim = snapshot.claims.get(claim_name)
     return claim is not None and claim.is_true(REGISTERED_CONDITION)

@@ -133,17 +133,17 @@ class PodNominator:
 
     def expects(self, claim: NodeClaim) -> bool:
         """Whether pods that wait are to be nominated to a claim's node."""
-        return bool(self._of(claim)) and self._contested() and not self._hindered()
+        return bool(self._of(claim)) and self._has_choice() and not self._must_not_nominate()
 
     def awaits(self, claim: NodeClaim, node: Node) -> bool:
         """Whether a pod that is expected on a claim's node is not nominated there yet."""
         if self._closed_for(node) > _LONGEST_CLOSED:
             return False
-        return self._unsettled(claim, node) or (bool(self._of(claim)) and self._rest_in(node) > 0)
+        return self._awaits_nomination(claim, node) or (bool(self._of(claim)) and self._rest_in(node) > 0)
 
-    def _unsettled(self, claim: NodeClaim, node: Node) -> bool:
+    def _awaits_nomination(self, claim: NodeClaim, node: Node) -> bool:
         """Whether a pod is still to be nominated to a claim's node."""
-        return any(not self._settled(key, node.name) for key in self._of(claim))
+        return any(not self._needs_no_write(key, node.name) for key in self._of(claim))
 
     def _closed_for(self, node: Node) -> float:
         """For how many seconds a node has been ready and closed."""
@@ -168,10 +168,15 @@ class PodNominator:
         snapshot = self._cluster.snapshot
         node = snapshot.nodes.get(name)
         claim = snapshot.claim_of(node) if node is not None else None
-        if node is not None and claim is not None and self.expects(claim) and self._unsettled(claim, node):
+        if (
+            node is not None
+            and claim is not None
+            and self.expects(claim)
+            and self._awaits_nomination(claim, node)
+        ):
             self._incomplete.add(name)
 
-    def _completed(self, name: str) -> None:
+    def _stop_waiting_for(self, name: str) -> None:
         """A node is not waited for any more: once there is none, those that have waited are looked at."""
         if name in self._incomplete:
             self._incomplete.discard(name)
@@ -207,11 +212,11 @@ class PodNominator:
         node = self._cluster.snapshot.node_of(claim)
         return self._pods.get(claim.name, set()) | (self._pods.get(node.name, set()) if node else set())
 
-    def _contested(self) -> bool:
+    def _has_choice(self) -> bool:
         """Whether there is anything to choose: on the only node of a plan all of its pods have room."""
         return sum(bool(place) for place in self._pods) > 1
 
-    def _hindered(self) -> bool:
+    def _must_not_nominate(self) -> bool:
         """Whether nothing is nominated, or a DaemonSet runs before a node is ready but not before it is ours.
 
         Such a one may be what makes the node ready: the taint must not wait for that.
@@ -222,14 +227,14 @@ class PodNominator:
             for daemon_set in self._cluster.snapshot.daemon_sets.values()
         )
 
-    def _settled(self, key: str, node_name: str) -> bool:
+    def _needs_no_write(self, key: str, node_name: str) -> bool:
         """Whether nothing is to be written for a pod that is expected on a node."""
         pod = self._cluster.snapshot.pods.get(key)
         if pod is None or not _waits(pod) or pod.nominated_node_name:
             return True
-        return pod.expected_node_name == node_name or self._relaxed(key, node_name)
+        return pod.expected_node_name == node_name or self._is_past_tries(key, node_name)
 
-    def _relaxed(self, key: str, node_name: str) -> bool:
+    def _is_past_tries(self, key: str, node_name: str) -> bool:
         node, tries, since = self._tries.get(key, ("", 0, 0.0))
         return node == node_name and (tries >= _MOST_TRIES or 0 < since <= time.monotonic() - _DEADLINE)
 
@@ -270,7 +275,7 @@ class PodNominator:
 
     def _forget_node(self, name: str) -> None:
         self._ready_since.pop(name, None)
-        self._completed(name)
+        self._stop_waiting_for(name)
 
     def _is_echo(self, pod: Pod) -> bool:
         """Whether a pod comes back as we wrote it."""
@@ -287,7 +292,7 @@ class PodNominator:
     def _open_the_last(self) -> None:
         """The pods of the last place that pods wait for are nominated no more: its node is to be opened."""
         # One place, and beside it perhaps the pods that have none.
-        if len(self._pods) <= 2 and not self._contested():
+        if len(self._pods) <= 2 and not self._has_choice():
             for place in tuple(self._pods):
                 self._complete(place)
 
@@ -374,7 +379,7 @@ class PodNominator:
                 self._queue.add_in(key, left)
                 return
         self._written.pop(key, None)
-        wanted = self._wanted(snapshot, pod)
+        wanted = self._target_node(snapshot, pod)
         if pod.expected_node_name == wanted:
             if wanted:
                 self._follow(snapshot, key, wanted)
@@ -388,20 +393,20 @@ class PodNominator:
         elif not self._holds(snapshot, pod):
             await self._write(pod, "")
 
-    def _wanted(self, snapshot: Snapshot, pod: Pod) -> str:
+    def _target_node(self, snapshot: Snapshot, pod: Pod) -> str:
         """The node to which a pod should be nominated now; empty: none."""
         uid, place = self._places.get(pod.key, ("", ""))
         node = snapshot.nodes.get(place_of(snapshot, place)) if uid == pod.uid and place else None
         if node is None or not node.ready or leaving(node, snapshot.claim_of(node)):
             return ""
-        if self._relaxed(pod.key, node.name) or not (pod.expected_node_name or self._contested()):
+        if self._is_past_tries(pod.key, node.name) or not (pod.expected_node_name or self._has_choice()):
             return ""
         return node.name
 
     def _holds(self, snapshot: Snapshot, pod: Pod) -> bool:
         """Whether a nomination that no pass of ours has confirmed may stay: its node is there and stays."""
         node = snapshot.nodes.get(pod.expected_node_name)
-        if node is None or leaving(node, snapshot.claim_of(node)) or self._relaxed(pod.key, node.name):
+        if node is None or leaving(node, snapshot.claim_of(node)) or self._is_past_tries(pod.key, node.name):
             return False
         uid, place = self._places.get(pod.key, (pod.uid, node.name))
         return uid == pod.uid and place_of(snapshot, place) == node.name
@@ -442,8 +447,8 @@ class PodNominator:
         claim = snapshot.claim_of(node) if node is not None else None
         if node is None or claim is None or not is_closed(node):
             return
-        if not self._unsettled(claim, node):
-            self._completed(node.name)
+        if not self._awaits_nomination(claim, node):
+            self._stop_waiting_for(node.name)
         if not self.expects(claim) or not self.awaits(claim, node):
             self._tell(claim)
         elif place not in self._to_complete and (rest := self._rest_in(node)):

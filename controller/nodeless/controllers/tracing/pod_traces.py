@@ -159,17 +159,17 @@ class PodTraces:
                     "nodeless.planned.type": node.instance_type,
                     "nodeless.planned.price": node.price,
                 }
-                self._decided(followed, attributes, "", started, solved)
+                self._record_decision(followed, attributes, "", started, solved)
             elif key in plan.placements:
                 where = plan.placements[key]
                 attributes = {"nodeless.decision": "existing capacity", "nodeless.target": where}
-                self._decided(followed, attributes, where, started, solved)
+                self._record_decision(followed, attributes, where, started, solved)
             elif key in refused:
                 code = str(refused[key].code)
                 attributes = {"nodeless.decision": "no capacity", "nodeless.refusal": code}
-                self._decided(followed, attributes, "", started, solved, str(refused[key]))
+                self._record_decision(followed, attributes, "", started, solved, str(refused[key]))
 
-    def _decided(
+    def _record_decision(
         self,
         followed: _Followed,
         attributes: Attributes,
