@@ -33,7 +33,7 @@ def cursed(monkeypatch, owner, method, name_of):
     ("owner", "method", "name_of"),
     [
         (CandidateBuilder, "candidate", lambda claim: claim.name),
-        (Consolidation, "_crowded", lambda candidate: candidate.name),
+        (Consolidation, "_is_crowded", lambda candidate: candidate.name),
     ],
     ids=["while it is made a candidate", "while others are asked for room"],
 )
@@ -54,15 +54,15 @@ def test_a_node_whose_look_fails_is_left_alone_and_the_others_are_not(monkeypatc
 def test_a_second_look_that_fails_drops_its_move_and_the_loop_goes_on(monkeypatch):
     world = World(*TWO)
     assert world.look()
-    plain = validating._validated
+    plain = validating._validate_command
 
     def faulty(_look, _move):
         raise KeyError("nobody foresaw this")
 
-    monkeypatch.setattr(validating, "_validated", faulty)
+    monkeypatch.setattr(validating, "_validate_command", faulty)
     world.look(16)
     assert not world.done
-    monkeypatch.setattr(validating, "_validated", plain)
+    monkeypatch.setattr(validating, "_validate_command", plain)
     world.look(10)
     world.look(16)
     assert world.done
@@ -91,14 +91,14 @@ def test_a_command_that_cannot_be_carried_out_rests_and_the_others_go_on(monkeyp
 
 
 def test_a_command_whose_step_cannot_be_found_keeps_no_other_from_its_own(monkeypatch):
-    plain = commands._unmarked
+    plain = commands._remove_marks
 
     def faulty(snapshot, claim, now):
         if claim.name == "a":
             raise KeyError("nobody foresaw this")
         return [*plain(snapshot, claim, now), DeleteClaim("t", claim.name, "x")]
 
-    monkeypatch.setattr(commands, "_unmarked", faulty)
+    monkeypatch.setattr(commands, "_remove_marks", faulty)
     world = World(*TWO)
     asyncio.run(world.loop.advance_once())
     assert [each.name for each in world.done] == ["b"]

@@ -76,7 +76,7 @@ def allowance(snapshot: Snapshot, pool: Pool, reason: DisruptionReason, now: flo
     counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
     # Nodes that are not Ready are what repair is for: they must not use up its own budget.
     disrupted = sum(
-        _away(claim, node) if reason == DisruptionReason.UNHEALTHY else _disrupted(claim, node)
+        _away(claim, node) if reason == DisruptionReason.UNHEALTHY else _consumes_budget(claim, node)
         for claim, node in counted
     )
     return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
@@ -92,5 +92,5 @@ def _away(claim: NodeClaim, node: Node | None) -> bool:
     return leaving(node, claim) or claim.is_true(REBOOTING)
 
 
-def _disrupted(claim: NodeClaim, node: Node | None) -> bool:
+def _consumes_budget(claim: NodeClaim, node: Node | None) -> bool:
     return _away(claim, node) or (node is not None and not node.ready)

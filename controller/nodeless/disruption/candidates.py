@@ -140,7 +140,7 @@ def _obstacles(
         yield Verdict(
             VerdictCode.POOL_UNUSABLE, f"{claim.pool} does not exist, cannot be read or is being deleted"
         )
-    for subject, annotations in _annotated(node, pool):
+    for subject, annotations in _annotated_objects(node, pool):
         if annotations.get(PAUSE) == "true":
             yield Verdict(VerdictCode.PAUSED, f"{subject} has the annotation {PAUSE}=true")
     if node is not None and node.annotations.get(DO_NOT_DISRUPT) == "true":
@@ -151,7 +151,7 @@ def _obstacles(
         yield resting
 
 
-def _annotated(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _annotated_objects(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapping[str, str]]]:
     if node is not None:
         yield "the node", node.annotations
     if pool is not None:

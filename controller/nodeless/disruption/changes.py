@@ -45,18 +45,18 @@ def _changes(before: Snapshot, after: Snapshot, command: Command) -> Iterator[st
     mine = frozenset(
         before.claims[name].node_name for name in command.claims if name in before.claims
     ) or frozenset(command.claims)
-    pods = list(_differing(before.pods, after.pods))
+    pods = list(_differing_keys(before.pods, after.pods))
     yield from (text for text, places in _of_pods(before, after, pods) if places & mine)
     nodes = [*_of_claims(before, after), *_of_nodes(before, after)]
     yield from (text for name, text in nodes if name in mine or name in command.claims)
     yield from (text for text, places in _of_pods(before, after, pods) if not places & mine)
     yield from (text for _, text in nodes)
     for part, kind in _RULES.items():
-        for name in _differing(getattr(before, part), getattr(after, part)):
+        for name in _differing_keys(getattr(before, part), getattr(after, part)):
             yield f"{kind} {name} {_how(name, getattr(before, part), getattr(after, part))}"
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _differing_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Keys whose values differ, in their order; parts that no event has touched are the same object."""
     if before is after:
         return
@@ -92,7 +92,7 @@ def _of_pod(was: Pod | None, now: Pod | None) -> str:
 
 
 def _of_claims(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, str]]:
-    for name in _differing(before.claims, after.claims):
+    for name in _differing_keys(before.claims, after.claims):
         was, now = before.claims.get(name), after.claims.get(name)
         if was is None or now is None or _matters(was) != _matters(now):
             yield name, f"claim {name} {_how(name, before.claims, after.claims)}"
@@ -105,7 +105,7 @@ def _matters(claim: NodeClaim) -> object:
 
 
 def _of_nodes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, str]]:
-    for name in _differing(before.nodes, after.nodes):
+    for name in _differing_keys(before.nodes, after.nodes):
         was, now = before.nodes.get(name), after.nodes.get(name)
         if was is None or now is None:
             yield name, f"node {name} {_how(name, before.nodes, after.nodes)}"

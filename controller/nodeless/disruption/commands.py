@@ -141,7 +141,7 @@ def _marks(
     if claim is None or node is None:
         return []
     marks: list[Instruction] = []
-    if not _marked(node):
+    if not _is_marked(node):
         stage = f"disrupting node: {message}" if message else "disrupting node"
         marks.append(UpdateNode(cause, node.name, taints=(*node.taints, DISRUPTED), stage=stage))
         text = f"{reason}: {message}" if message else reason
@@ -202,7 +202,7 @@ def _without_command(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[I
     if REPLACED_BY in claim.annotations:
         why = "its replacement has vanished"
         return _left_alone(snapshot, claim, why, now, f"disruption:{claim.name}")
-    return _unmarked(snapshot, claim, now)
+    return _remove_marks(snapshot, claim, now)
 
 
 def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[NodeClaim]]:
@@ -226,10 +226,10 @@ def _step(
         old for old in olds if old in snapshot.claims and snapshot.claims[old].deletion_timestamp is None
     ]
     present = [claim for claim in replacements if claim.deletion_timestamp is None]
-    if len(present) < _expected(first) or now - first.created_at > timeout(queued):
-        vanished = len(present) < _expected(first)
+    if len(present) < _expected_replacements(first) or now - first.created_at > timeout(queued):
+        vanished = len(present) < _expected_replacements(first)
         why = "a replacement has vanished" if vanished else f"not ready within {timeout(queued):.0f} s"
-        return _failed(snapshot, living, present, why, now, cause)
+        return _abandon(snapshot, living, present, why, now, cause)
     if not all(claim.is_true(INITIALIZED_CONDITION) for claim in present):
         marks = [mark for old in living for mark in _marks(snapshot, old, reason, "", now, cause)]
         return [*_promises(snapshot, living, [claim.name for claim in present], cause), *marks]
@@ -254,7 +254,7 @@ def _step(
     return instructions
 
 
-def _failed(
+def _abandon(
     snapshot: Snapshot,
     olds: Sequence[str],
     present: Sequence[NodeClaim],
@@ -284,7 +284,7 @@ def _left_alone(snapshot: Snapshot, claim: NodeClaim, why: str, now: float, caus
     return [*instructions, *_marks_off(snapshot, claim, now)]
 
 
-def _unmarked(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruction]:
+def _remove_marks(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruction]:
     instructions, notes = _marks_off(snapshot, claim, now), _old_notes(claim)
     if notes:
         instructions.append(AnnotateClaim(f"disruption:{claim.name}", claim.name, notes))
@@ -301,7 +301,7 @@ def _marks_off(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruc
     cause = f"disruption:{claim.name}"
     instructions: list[Instruction] = []
     node = snapshot.node_of(claim)
-    if node is not None and node.deletion_timestamp is None and _marked(node):
+    if node is not None and node.deletion_timestamp is None and _is_marked(node):
         others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
         instructions.append(
             UpdateNode(cause, node.name, taints=others, stage="node is not disrupted any more")
@@ -312,7 +312,7 @@ def _marks_off(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruc
     return instructions
 
 
-def _marked(node: Node) -> bool:
+def _is_marked(node: Node) -> bool:
     return any(taint.matches(DISRUPTED) for taint in node.taints)
 
 
@@ -320,7 +320,7 @@ def _marked(node: Node) -> bool:
 _MOST_REPLACEMENTS = 100_000
 
 
-def _expected(claim: NodeClaim) -> int:
+def _expected_replacements(claim: NodeClaim) -> int:
     number = whole_number(claim.annotations.get(REPLACEMENTS, "1"), _MOST_REPLACEMENTS)
     return 1 if number is None else number
 

@@ -102,13 +102,15 @@ class Consolidation:
     @cached_property
     def _buyable(self) -> Catalog:
         """The types that the requirements of each pool leave it."""
-        return {key: self._allowed(key, instance_types) for key, instance_types in self._catalog.items()}
+        return {
+            key: self._allowed_types(key, instance_types) for key, instance_types in self._catalog.items()
+        }
 
-    def _allowed(self, key: str, instance_types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
-        wanted = self._wanted(key)
+    def _allowed_types(self, key: str, instance_types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        wanted = self._requirements_of(key)
         return tuple(instance_type for instance_type in instance_types if instance_type.allowed_by(wanted))
 
-    def _wanted(self, key: str) -> Requirements:
+    def _requirements_of(self, key: str) -> Requirements:
         pool = self._snapshot.pools.get(key)
         return pool.requirements if pool is not None else Requirements()
 
@@ -124,7 +126,7 @@ class Consolidation:
                 candidate.name: self._score.refusal([candidate], candidate.price or 0.0)
                 for candidate in candidates
             }
-            confirmed = self._confirmed(
+            confirmed = self._confirm(
                 [candidate for candidate in candidates if refusals[candidate.name] is None]
             )
             said = [*self.verdicts.values(), *filter(None, refusals.values())]
@@ -156,7 +158,7 @@ class Consolidation:
                 self._stay(candidate, f"pod {unschedulable_pod.key} has room on no other node")
                 staying[candidate.node.name] = None
                 continue
-            if self._crowded(candidate, capacity):
+            if self._is_crowded(candidate, capacity):
                 staying[candidate.node.name] = None
                 continue
             refusal = self._score.refusal([candidate], candidate.price or 0.0)
@@ -178,9 +180,9 @@ class Consolidation:
             for pod in candidate.pods:
                 capacity.take(outcome.placements[pod.key], pod)
         self._at.on()
-        return self._confirmed(going)
+        return self._confirm(going)
 
-    def _crowded(self, candidate: Candidate, capacity: NodeCapacity) -> bool:
+    def _is_crowded(self, candidate: Candidate, capacity: NodeCapacity) -> bool:
         """Whether the other nodes surely hold not all of its pods; that is then why it stays."""
         pods = len(candidate.pods)
         max_pods = capacity.max_pods([candidate]) if pods else 0
@@ -200,12 +202,12 @@ class Consolidation:
                 return outcome
         return self._trial(state, candidate, some, {})
 
-    def _confirmed(self, going: list[Candidate]) -> Command | None:
+    def _confirm(self, going: list[Candidate]) -> Command | None:
         """The command, or half of it, or a quarter: what the solver places on the whole snapshot."""
         while going:
             outcome = self._simulate(going, {}, self._bound)
             if outcome.placed:
-                spilled = self._spilled(outcome)
+                spilled = self._spill_price(outcome)
                 if spilled < self._limit(going):
                     return _command(going, Replacement((), spilled, spilled) if spilled else None)
                 outcome = replace(outcome, reason=_left_over(outcome, spilled))
@@ -261,7 +263,7 @@ class Consolidation:
 
     def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Command | None:
         trials = 0
-        for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
+        for candidate in _rotate(ordered, int(self._now // 10) * _MOST_SINGLES):
             self._at.on(candidate.name)
             if left[candidate.pool.key] <= 0 or candidate.name in self._tried:
                 continue
@@ -369,7 +371,7 @@ class Consolidation:
             found = cheaper_replacement(outcome.new_nodes, candidates, self._catalog, self._policy)
         if isinstance(found, str) or not outcome.spill:
             return found
-        spilled = self._spilled(outcome)
+        spilled = self._spill_price(outcome)
         if found.worst + spilled >= self._limit(candidates):
             return _left_over(outcome, spilled)
         return replace(found, worst=found.worst + spilled, expected=found.expected + spilled)
@@ -407,7 +409,7 @@ class Consolidation:
     def _bound(self) -> Policy:
         return replace(self._policy.solving, as_bound=self._policy.as_bound)
 
-    def _spilled(self, outcome: Outcome) -> float:
+    def _spill_price(self, outcome: Outcome) -> float:
         """What nodes cost for the pods that find no room where kube-scheduler puts the others."""
         if not outcome.spill:
             return 0.0
@@ -438,7 +440,7 @@ class Consolidation:
     def _types_below(self, key: str, price: float) -> tuple[InstanceType, ...]:
         memo = (key, price)
         if memo not in self._cheaper:
-            wanted = self._wanted(key)
+            wanted = self._requirements_of(key)
             self._cheaper[memo] = tuple(
                 instance_type
                 for instance_type in self._buyable[key]
@@ -492,10 +494,12 @@ def _command(candidates: Sequence[Candidate], replacement: Replacement | None) -
 
 def _within(command: Command, now: Command) -> bool:
     """Whether everything that a command would launch is what would be launched for its nodes now."""
-    return len(command.replacements) == len(now.replacements) and _launched(command) <= _launched(now)
+    return len(command.replacements) == len(now.replacements) and _launched_types(command) <= _launched_types(
+        now
+    )
 
 
-def _launched(command: Command) -> set[tuple[str, str]]:
+def _launched_types(command: Command) -> set[tuple[str, str]]:
     return {
         (str(node.pool), alternative.instance_type)
         for node in command.replacements
@@ -503,7 +507,7 @@ def _launched(command: Command) -> set[tuple[str, str]]:
     }
 
 
-def _turned(ordered: Sequence[Candidate], by: int) -> list[Candidate]:
+def _rotate(ordered: Sequence[Candidate], by: int) -> list[Candidate]:
     if not ordered:
         return []
     start = by % len(ordered) if len(ordered) > _MOST_SINGLES else 0

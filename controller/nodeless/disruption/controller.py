@@ -54,11 +54,11 @@ def disrupt(
     if snapshot.teardown:
         return Decisions()
 
-    def decided(excluded: Mapping[str, Verdict], at: AtWork) -> Decisions:
+    def decide_on(excluded: Mapping[str, Verdict], at: AtWork) -> Decisions:
         context = DisruptionMethods(snapshot, catalog, policy, now, memory, excluded=excluded, at=at)
         return _decisions(context, context.commands(searches))
 
-    decisions, faults = isolate_failures(decided)
+    decisions, faults = isolate_failures(decide_on)
     return replace(decisions, faults=faults)
 
 
@@ -91,11 +91,11 @@ class DisruptionMethods(DisruptionContext):
             return first
         # Looked for before the empty ones: a drifted node that stays says that, not how full it is.
         drifted = replacement_commands(self, DisruptionReason.DRIFTED, (NODE_POOL_KIND,))
-        return self._empty() or drifted or self._consolidated(searches)
+        return self._empty() or drifted or self._consolidation_commands(searches)
 
     def saving_commands(self) -> tuple[Command, ...]:
         """Commands that make the cluster cheaper, whatever else there is to do."""
-        return self._empty() or self._consolidated()
+        return self._empty() or self._consolidation_commands()
 
     def consolidatable(self) -> list[Candidate]:
         """Candidates whose pool consolidates, quiet for long enough, and without pods that block."""
@@ -168,7 +168,7 @@ class DisruptionMethods(DisruptionContext):
         expected = self.scheduled.expected
         return expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
 
-    def _consolidated(self, searches: Searches | None = None) -> tuple[Command, ...]:
+    def _consolidation_commands(self, searches: Searches | None = None) -> tuple[Command, ...]:
         some = []
         for candidate in self.consolidatable():
             if candidate.empty:

@@ -45,7 +45,7 @@ def repair_commands(context: DisruptionContext) -> tuple[Command, ...]:
         return ()
     due = _due(context)
     if context.policy.legacy_repair:
-        return tuple(_ended(context, due))
+        return tuple(_termination_commands(context, due))
     left = context.left(DisruptionReason.UNHEALTHY)
     for name in in_order(((name, found) for name, (_, found) in due.items()), context.now):
         context.at.on(name)
@@ -72,7 +72,9 @@ def next_repair(snapshot: Snapshot, policy: DisruptionPolicy, now: float) -> flo
     return min((time_ for time_ in times if time_ is not None), default=None)
 
 
-def _ended(context: DisruptionContext, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Command]:
+def _termination_commands(
+    context: DisruptionContext, due: Mapping[str, tuple[Candidate, Ailment]]
+) -> Iterator[Command]:
     for name, (candidate, found) in sorted(due.items()):
         veto = _veto(context, candidate, found)
         if veto is not None:

@@ -60,7 +60,7 @@ def _xids(numbers: Sequence[int]) -> str:
     return rf".*XID({'|'.join(map(str, numbers))})(?![0-9]).*"
 
 
-def _replaced(condition: str, status: str = "False", *, priority: int = 0) -> RepairPolicy:
+def _replacement_policy(condition: str, status: str = "False", *, priority: int = 0) -> RepairPolicy:
     return RepairPolicy(condition, status, 30.0 * _MINUTE, priority=priority, grace=10 * _MINUTE)
 
 
@@ -69,8 +69,8 @@ _SCARCE = 10
 #: What EKS's node monitoring agent and the kubelet report (AWS provider of Karpenter 1.15). Every drain is
 #: bounded: before a reboot, what cannot be evicted by then stays, and rides it.
 POLICIES = (
-    _replaced("Ready"),
-    _replaced("Ready", "Unknown"),
+    _replacement_policy("Ready"),
+    _replacement_policy("Ready", "Unknown"),
     RepairPolicy(
         "AcceleratedHardwareReady",
         "False",
@@ -88,11 +88,11 @@ POLICIES = (
         priority=_SCARCE,
         grace=5 * _MINUTE,
     ),
-    _replaced("AcceleratedHardwareReady", priority=_SCARCE),
-    _replaced("StorageReady"),
-    _replaced("NetworkingReady"),
-    _replaced("KernelReady"),
-    _replaced("ContainerRuntimeReady"),
+    _replacement_policy("AcceleratedHardwareReady", priority=_SCARCE),
+    _replacement_policy("StorageReady"),
+    _replacement_policy("NetworkingReady"),
+    _replacement_policy("KernelReady"),
+    _replacement_policy("ContainerRuntimeReady"),
 )
 
 

@@ -73,7 +73,7 @@ def cheaper_replacement(
     price = sum(candidate.price or 0.0 for candidate in candidates)
     least_part = least_saving(candidates, policy.least_saving)
     limit = price * (1 - least_part)
-    types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used(planned, catalog).items()}
+    types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used_types(planned, catalog).items()}
     options = [_options(node, types[str(node.pool)]) for node in planned]
     if len(candidates) > 1:
         options = [_of_other_types(option, candidates) for option in options]
@@ -94,7 +94,7 @@ def cheaper_replacement(
     kept = _options_to_request(planned, candidates, cheap, policy)
     if isinstance(kept, str):
         return kept
-    nodes = tuple(_narrowed(node, option) for node, option in zip(planned, kept, strict=True))
+    nodes = tuple(_narrow(node, option) for node, option in zip(planned, kept, strict=True))
     worst = sum(max(option.worst for option in some) for some in kept)
     return Replacement(nodes, worst, sum(node.price for node in nodes))
 
@@ -106,14 +106,14 @@ def _options_to_request(
     policy: DisruptionPolicy,
 ) -> list[list[_Option]] | str:
     """Of the cheap types of each node, cheapest first, those to ask for; or why there are none."""
-    kept = [_lasting(option, policy) for option in cheap]
+    kept = [_lasting_options(option, policy) for option in cheap]
     to_spot = any(option.offerings[0].capacity_type == SPOT for some in kept for option in some)
     if to_spot and all(candidate.spot for candidate in candidates):
         narrowed = _spot_to_spot(kept, candidates, policy)
         if isinstance(narrowed, str):
             return narrowed
         kept = narrowed
-    kept = [_widened(node, option, more) for node, option, more in zip(planned, kept, cheap, strict=True)]
+    kept = [_widen(node, option, more) for node, option, more in zip(planned, kept, cheap, strict=True)]
     for node, some in zip(planned, kept, strict=True):
         if short := _shortages(node, some):
             key, offered = next(iter(short.items()))
@@ -126,7 +126,7 @@ def _cheap(option: _Option, least: float, factor: float) -> bool:
     return option.worst <= least or option.worst < least * factor
 
 
-def _lasting(options: Sequence[_Option], policy: DisruptionPolicy) -> list[_Option]:
+def _lasting_options(options: Sequence[_Option], policy: DisruptionPolicy) -> list[_Option]:
     """Those on which no later command could save enough."""
     least = min(option.worst for option in options)
     return [
@@ -136,7 +136,7 @@ def _lasting(options: Sequence[_Option], policy: DisruptionPolicy) -> list[_Opti
     ]
 
 
-def _used(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, tuple[InstanceType, ...]]:
+def _used_types(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, tuple[InstanceType, ...]]:
     return {str(node.pool): tuple(catalog.get(str(node.pool), ())) for node in planned}
 
 
@@ -186,7 +186,7 @@ def _spot_to_spot(
     return [option[:SPOT_TO_SPOT_TYPES] for option in kept]
 
 
-def _widened(node: PlannedNode, kept: Sequence[_Option], cheap: Sequence[_Option]) -> list[_Option]:
+def _widen(node: PlannedNode, kept: Sequence[_Option], cheap: Sequence[_Option]) -> list[_Option]:
     """The kept types, and of the other cheap ones the first until the pool's minValues are met."""
     names = {option.kind.name for option in kept}
     wide = list(kept)
@@ -212,7 +212,7 @@ def _shortages(node: PlannedNode, options: Sequence[_Option]) -> dict[str, int]:
     return short
 
 
-def _narrowed(node: PlannedNode, options: Sequence[_Option]) -> PlannedNode:
+def _narrow(node: PlannedNode, options: Sequence[_Option]) -> PlannedNode:
     kind = options[0].offerings[0].capacity_type
     bound = Requirement.of(CAPACITY_TYPE, IN, [kind])
     others = [requirement for requirement in node.requirements.values() if requirement.key != CAPACITY_TYPE]

@@ -73,11 +73,11 @@ def parse_schedule(text: str) -> Schedule:
         days=frozenset(_values(day, 1, 31, {})),
         months=frozenset(_values(month, 1, 12, _MONTHS)),
         weekdays=frozenset(_values(weekday, 0, 6, _DAYS)),
-        either_day=_restricted(day) and _restricted(weekday),
+        either_day=_is_restricted(day) and _is_restricted(weekday),
     )
 
 
-def _restricted(field: str) -> bool:
+def _is_restricted(field: str) -> bool:
     for part in field.split(","):
         span, _, step = part.partition("/")
         if span in _ANY and int(step or 1) == 1:

@@ -72,7 +72,7 @@ def validate(
             context = DisruptionMethods(
                 snapshot, catalog, policy, now, counted, again=command, excluded=excluded, at=at
             )
-            return _validated(context, command)
+            return _validate_command(context, command)
 
         try:
             results.append(isolate_failures(revalidate)[0])
@@ -81,7 +81,7 @@ def validate(
     return tuple(results)
 
 
-def _validated(context: DisruptionMethods, command: Command) -> Validation:
+def _validate_command(context: DisruptionMethods, command: Command) -> Validation:
     living = {candidate.name: candidate for candidate in context.consolidatable()}
     some = [living[name] for name in command.claims if name in living]
     missing = next((name for name in command.claims if name not in living), None)
