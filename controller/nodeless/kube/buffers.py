@@ -51,7 +51,7 @@ def decode_buffer(raw: bytes) -> CapacityBuffer:
     document = _BUFFER.decode(raw)
     metadata, spec = document.metadata, document.spec
     manifest = msgspec.json.decode(raw)
-    kind, name = _named(spec)
+    kind, name = _reference_of(spec)
     known = kind in (POD_TEMPLATE, *SCALABLE_KINDS) and name
     status = manifest.get("status") or {}
     return CapacityBuffer(
@@ -72,7 +72,7 @@ def decode_buffer(raw: bytes) -> CapacityBuffer:
     )
 
 
-def _named(spec: documents.CapacityBufferSpec) -> tuple[str, str]:
+def _reference_of(spec: documents.CapacityBufferSpec) -> tuple[str, str]:
     """Kind and name of what a buffer names; the kind with its group where it is none that we know."""
     if spec.podTemplateRef is not None:
         return POD_TEMPLATE, spec.podTemplateRef.name

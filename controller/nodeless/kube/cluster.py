@@ -123,10 +123,10 @@ class Cluster:
     def _stale(self, event: Event) -> bool:
         match event:
             case events.ClaimSeen(claim):
-                return claim.uid in self._gone or _known(claim, self.snapshot.claims.get(claim.name))
+                return claim.uid in self._gone or _is_known(claim, self.snapshot.claims.get(claim.name))
             case events.NodeSeen(node):
                 known = self.snapshot.nodes.get(node.name)
-                return node.uid in self._gone or _known(node, known and self.newest(known))
+                return node.uid in self._gone or _is_known(node, known and self.newest(known))
         return False
 
     def _is_heartbeat(self, event: Event) -> bool:
@@ -161,7 +161,7 @@ class Cluster:
             self._gone.discard(self._gone_order.popleft())
 
 
-def _known(seen: NodeClaim | Node, known: NodeClaim | Node | None) -> bool:
+def _is_known(seen: NodeClaim | Node, known: NodeClaim | Node | None) -> bool:
     """Whether `seen` is the version of the object that is `known`, or an earlier one.
 
     The echo of our own write is the usual case: taken as news it would make the loops work twice.

@@ -248,10 +248,12 @@ def _resource_claims(spec: documents.PodSpec, status: documents.PodStatus | None
     declared = {resource_claim.name: resource_claim for resource_claim in spec.resourceClaims}
     containers = (*spec.initContainers, *spec.containers)
     used = {claim.name for container in containers for claim in container.resources.claims}
-    return tuple(sorted(_told(name, declared.get(name)) for name in {*declared, *used} - needless))
+    return tuple(
+        sorted(_describe_device_claim(name, declared.get(name)) for name in {*declared, *used} - needless)
+    )
 
 
-def _told(name: str, claim: documents.PodResourceClaim | None) -> str:
+def _describe_device_claim(name: str, claim: documents.PodResourceClaim | None) -> str:
     if claim is None or not (claim.resourceClaimName or claim.resourceClaimTemplateName):
         return name
     if claim.resourceClaimName:

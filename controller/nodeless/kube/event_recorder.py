@@ -120,7 +120,7 @@ class Recorder:
             },
             "type": event.type,
             "reason": event.reason,
-            "message": _shortened(event.message),
+            "message": _shorten(event.message),
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._host,
@@ -137,6 +137,6 @@ def _digest(event: PublishEvent, rule: EventRule) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     """As much of a message as the API server takes, in whole characters."""
     return message.encode("utf-8", "replace")[:_LONGEST_MESSAGE].decode("utf-8", "ignore")

@@ -57,14 +57,14 @@ class Leadership:
     @property
     def leading(self) -> bool:
         """Whether acting is allowed at this very moment."""
-        return self._left() > 0
+        return self._seconds_left() > 0
 
     def assert_leading(self) -> None:
         """From any thread: raises NotLeadingError when the lease is not held."""
         if not self.leading:
             raise NotLeadingError
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         """Seconds until acting must stop unless the lease is renewed."""
         return self._renewed_at + self._renewal - self._clock() if self._held else 0.0
 
@@ -78,7 +78,7 @@ class Leadership:
     async def hold(self) -> None:
         """Renew until the lease is lost; returns then."""
         begun = self._renewed_at
-        while (left := self._left()) > 0:
+        while (left := self._seconds_left()) > 0:
             # From beginning to beginning: a slow write is followed by the next one at once.
             await asyncio.sleep(min(max(begun + self._retry - self._clock(), 0.0), left))
             begun = self._clock()
@@ -93,7 +93,7 @@ class Leadership:
         """
         attempts: set[asyncio.Task[bool]] = set()
         try:
-            while (left := self._left()) > 0:
+            while (left := self._seconds_left()) > 0:
                 attempts.add(asyncio.create_task(self._attempt(), name="renew the lease"))
                 won, attempts = await _first_success(attempts, min(_HEDGE_SECONDS, left), self._clock)
                 if won or not attempts:

@@ -223,13 +223,13 @@ class Reflector(Generic[E]):
             if not page.metadata.continues:
                 break
             query["continue"] = page.metadata.continues
-        self._listed(listing, page.metadata.resourceVersion)
+        self._complete_list(listing, page.metadata.resourceVersion)
 
-    def _listed(self, listing: set[str], version: str) -> None:
+    def _complete_list(self, listing: set[str], version: str) -> None:
         """The list is complete."""
         self._version = version
         for key in sorted(self._known - listing):
-            self._gone(key)
+            self._forget(key)
         self.synced.set()
         self._period = self._shortest_period
 
@@ -293,7 +293,7 @@ class Reflector(Generic[E]):
             if listing is None or (metadata.get("annotations") or {}).get(_INITIAL_EVENTS_END) != "true":
                 self._version = version
                 return listing
-            self._listed(listing, version)
+            self._complete_list(listing, version)
             return None
         keys = self._take(type_, raw, metadata)
         if listing is None:
@@ -324,9 +324,9 @@ class Reflector(Generic[E]):
         if type_ == "DELETED":
             self._readable_again(name)
             for key in keys:
-                self._gone(key)
+                self._forget(key)
             return keys
-        return keys | self._outlined(raw, head, problem_of(error))
+        return keys | self._handle_outline(raw, head, problem_of(error))
 
     def _keys_of(self, name: str, head: Mapping[str, Any]) -> set[str]:
         """The keys by which an object is known: `namespace/name`, `name` or `Kind/name`."""
@@ -335,7 +335,7 @@ class Reflector(Generic[E]):
             return {name, f"{kind}/{name}"} & self._known
         return {key for key in self._known if key == name or key.partition("/")[2] == name}
 
-    def _outlined(self, raw: bytes, head: Mapping[str, Any], problem: str) -> set[str]:
+    def _handle_outline(self, raw: bytes, head: Mapping[str, Any], problem: str) -> set[str]:
         """Hand on what is certain of an object, where its kind knows how."""
         if self.watched.broken is None:
             return set()
@@ -361,13 +361,13 @@ class Reflector(Generic[E]):
     def _apply(self, type_: str, raw: bytes) -> str:
         key, seen = self.watched.decode(raw)
         if type_ == "DELETED":
-            self._gone(key)
+            self._forget(key)
             return key
         self._known.add(key)
         for event in seen:
             self._handle(event)
         return key
 
-    def _gone(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         self._known.discard(key)
         self._handle(self.watched.gone(key))

@@ -97,7 +97,7 @@ def candidates_for(
         and fits(requests, instance_type.allocatable)
     ]
     if _has(possible, RESERVED):
-        return Candidates(RESERVED, _cheapest_first(_reserved(possible), requirements))
+        return Candidates(RESERVED, _cheapest_first(_reserved_candidates(possible), requirements))
     if not least_values(requirements):
         possible = [candidate for candidate in possible if not _exotic(candidate.instance_type)] or possible
         possible = _without_dear_spot(possible)
@@ -120,7 +120,7 @@ def _cheapest_first(chosen: Iterable[Candidate], requirements: Requirements) -> 
     return tuple(ordered[place] for place in places)
 
 
-def _reserved(possible: Sequence[Candidate]) -> list[Candidate]:
+def _reserved_candidates(possible: Sequence[Candidate]) -> list[Candidate]:
     """The candidates of the kind of reservation that is asked for."""
     reserved = _only(possible, lambda offering: bool(offering.reservation))
     cheapest = min((offering for candidate in reserved for offering in candidate.offerings), key=_by_kind)

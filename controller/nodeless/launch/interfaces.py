@@ -29,7 +29,7 @@ def network_interfaces(
     listed = node_class.network_interfaces or _ONE
     if efa and not node_class.network_interfaces:
         listed = tuple(NetworkInterface(card, 1 if card else 0) for card in range(efa))
-    tracking = _tracking(node_class.connection_tracking)
+    tracking = _tracking_member(node_class.connection_tracking)
     if len(listed) > 1:
         # EC2 refuses it beside more than one interface; the subnet decides then.
         primary.pop("AssociatePublicIpAddress", None)
@@ -59,7 +59,7 @@ def _primary(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _tracking(wanted: ConnectionTracking | None) -> Mapping[str, Any]:
+def _tracking_member(wanted: ConnectionTracking | None) -> Mapping[str, Any]:
     if wanted is None:
         return {}
     timeouts = {

@@ -134,7 +134,7 @@ def extra_arguments(bootstrap: Bootstrap) -> str:
         ArgumentError: A text would end its word or its line there.
     """
     kubelet = bootstrap.kubelet
-    flag = _quoted if bootstrap.of_v1 else _flag
+    flag = _optional_flag if bootstrap.of_v1 else _flag
     words = [flag("node-labels", pairs(bootstrap.labels.items(), "="))]
     words.append(flag("register-with-taints", ",".join(map(_taint, bootstrap.taints))))
     if bootstrap.max_pods is not None:
@@ -188,7 +188,7 @@ def _flag(name: str, value: str) -> str:
     return quoted_flag(name, value) if " " in value else f"--{name}={quoted_word(name, value)}"
 
 
-def _quoted(name: str, value: str) -> str:
+def _optional_flag(name: str, value: str) -> str:
     return quoted_flag(name, value) if value else ""
 
 

@@ -25,10 +25,10 @@ def quoted(text: str) -> str:
         raise ShellError(f"user data: {text!r} holds a NUL; hint: write it without")
     if _BEYOND_QUOTES.search(text) is None:
         return "'" + text.replace("'", "'\\''") + "'"
-    return "$'" + "".join(map(_escaped, text.encode())) + "'"
+    return "$'" + "".join(map(_escape_byte, text.encode())) + "'"
 
 
-def _escaped(byte: int) -> str:
+def _escape_byte(byte: int) -> str:
     """One byte within `$'...'`, where three octal digits are always one byte."""
     if byte in b"'\\":
         return f"\\{chr(byte)}"

@@ -126,7 +126,7 @@ class Controller:
                 self._waiting.discard("the settings")
                 settings = LiveSettings(started, data, process.sources, self._report_invalid_settings)
                 background.append(group.create_task(self._follow(SETTINGS_NAME, settings), name="settings"))
-                await self._releasing(self._lead(settings))
+                await self._run_and_release(self._lead(settings))
                 for task in background:
                     task.cancel()
 
@@ -175,7 +175,7 @@ class Controller:
     def _unready(self) -> str | None:
         return f"waiting for {' and '.join(sorted(self._waiting))}" if self._waiting else None
 
-    async def _releasing(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_and_release(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work; however it ends, the lease is released."""
         try:
             await work

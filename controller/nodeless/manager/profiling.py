@@ -99,7 +99,7 @@ def sample(seconds: float) -> Counter[str]:
         for thread in threading.enumerate():
             used = now.get(thread, 0) - before.get(thread, now.get(thread, 0))
             if thread.ident != own and used > 0 and thread.ident in frames:
-                spent[f"{thread.name};{_folded(frames[thread.ident])}"] += used
+                spent[f"{thread.name};{_fold_stack(frames[thread.ident])}"] += used
         before = now
     return spent
 
@@ -117,7 +117,7 @@ def _processor_times() -> dict[threading.Thread, int]:
     return found
 
 
-def _folded(frame: FrameType) -> str:
+def _fold_stack(frame: FrameType) -> str:
     calls = []
     current: FrameType | None = frame
     while current is not None:

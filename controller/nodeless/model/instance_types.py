@@ -48,10 +48,10 @@ class Offering:
         return (
             _allows(requirements, ZONE, self.zone)
             and _allows(requirements, CAPACITY_TYPE, self.capacity_type)
-            and all(_allows(requirements, key, value) for key, value in self._reserved().items())
+            and all(_allows(requirements, key, value) for key, value in self._reservation_labels().items())
         )
 
-    def _reserved(self) -> dict[str, str]:
+    def _reservation_labels(self) -> dict[str, str]:
         """The labels of its reservation; empty ones are absent."""
         interruptible = str(self.interruptible).lower() if self.reservation else ""
         return {
@@ -73,7 +73,7 @@ class Offering:
     @property
     def reservation_labels(self) -> dict[str, str]:
         """The labels that a node has by its reservation; none without one."""
-        return {key: value for key, value in self._reserved().items() if value}
+        return {key: value for key, value in self._reservation_labels().items() if value}
 
 
 def _allows(requirements: Requirements, key: str, value: str) -> bool:

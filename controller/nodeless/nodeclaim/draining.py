@@ -75,13 +75,13 @@ def _may_stay(pod: Pod, taint: Taint) -> bool:
     return pod.owned_by_node or untolerated((taint,), pod.shape.tolerations) is None
 
 
-def _stuck(pod: Pod, now: float) -> bool:
+def _is_stuck(pod: Pod, now: float) -> bool:
     return pod.deletion_timestamp is not None and now > pod.deletion_timestamp + STUCK_AFTER
 
 
 def delays_drain(pod: Pod, taint: Taint, now: float) -> bool:
     """Whether the drain must wait for the pod: not finished, not stuck, and without the right to stay."""
-    return not (pod.terminal or _stuck(pod, now) or _may_stay(pod, taint))
+    return not (pod.terminal or _is_stuck(pod, now) or _may_stay(pod, taint))
 
 
 def requests_to_leave(
@@ -145,7 +145,7 @@ def attachments_of(snapshot: Snapshot, claim: NodeClaim, node: Node, now: float)
     staying = {
         snapshot.volume_claims[key].volume_name
         for pod in snapshot.pods_on(node.name)
-        if _stuck(pod, now) or _may_stay(pod, taint)
+        if _is_stuck(pod, now) or _may_stay(pod, taint)
         for key in _volume_claims(pod)
         if key in snapshot.volume_claims
     }

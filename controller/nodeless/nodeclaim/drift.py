@@ -63,7 +63,7 @@ class DriftView:
 def step_drift(view: DriftView, now: float) -> Step:
     """Keep the condition true to what is seen; give claims of an older digest the digests of today."""
     claim = view.claim
-    if not _compared(view):
+    if not _is_comparable(view):
         return Step()
     cause = cause_of(claim)
     found = drift_of(view, now)
@@ -86,10 +86,10 @@ def step_drift(view: DriftView, now: float) -> Step:
 
 def drift_of(view: DriftView, now: float) -> tuple[str, str] | None:
     """Reason and message of the first difference found; None: there is none, or nothing to compare."""
-    return next(_reasons(view, now), None) if _compared(view) else None
+    return next(_reasons(view, now), None) if _is_comparable(view) else None
 
 
-def _compared(view: DriftView) -> bool:
+def _is_comparable(view: DriftView) -> bool:
     claim = view.claim
     return (
         claim.is_true(LAUNCHED)

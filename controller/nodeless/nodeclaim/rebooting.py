@@ -90,9 +90,9 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
     claim, node, condition = view.claim, view.node, view.claim.condition(REBOOTING)
     if node is None or condition is None:
         return Step((), now + _LOOK_AGAIN)
-    if condition.reason == ISSUED or _booted(claim, node):
-        return _awaited(claim, node, condition, now, view.deadlines.reboot)
-    fence = () if REBOOT_FENCE in node.taints else (_fenced(claim, node),)
+    if condition.reason == ISSUED or _has_booted(claim, node):
+        return _await_reboot(claim, node, condition, now, view.deadlines.reboot)
+    fence = () if REBOOT_FENCE in node.taints else (_fence_node(claim, node),)
     since, grace = condition.last_transition_time, grace_of(claim)
     if grace != 0:
         # After the bound what is left rides the reboot: it is evicted, and never deleted.
@@ -107,10 +107,10 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
             return Step((*fence, *status, *events, *asked), now + _DRAIN_AGAIN)
         if now < since + SHORTEST_DRAIN:
             return Step(fence, since + SHORTEST_DRAIN)
-    return _issued(claim, node, fence, condition, now, view.deadlines.reboot_request)
+    return _issue_reboot(claim, node, fence, condition, now, view.deadlines.reboot_request)
 
 
-def _issued(
+def _issue_reboot(
     claim: NodeClaim,
     node: Node,
     fence: tuple[Instruction, ...],
@@ -121,7 +121,7 @@ def _issued(
     history = reboots_of(claim, now)
     attempts = tuple(each for each in history if each >= int(condition.last_transition_time))
     if attempts and now > attempts[0] + patience:
-        return _failed(claim, node, f"could not be asked for within {patience:.0f} s")
+        return _fail_reboot(claim, node, f"could not be asked for within {patience:.0f} s")
     cause = cause_of(claim)
     noted = ",".join(format_time(at) for at in (*history, now))
     record = () if attempts else (AnnotateClaim(cause, claim.name, {REBOOTS: noted}),)
@@ -138,8 +138,8 @@ def _issued(
     )
 
 
-def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, patience: float) -> Step:
-    if _booted(claim, node) and node.ready:
+def _await_reboot(claim: NodeClaim, node: Node, condition: Condition, now: float, patience: float) -> Step:
+    if _has_booted(claim, node) and node.ready:
         message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
         over = changed_condition(claim, REBOOTING, "False", now, reason=SUCCEEDED, message=message)
         others = tuple(taint for taint in node.taints if not taint.matches(REBOOT_FENCE))
@@ -155,7 +155,7 @@ def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, pat
         )
     deadline = _asked_at(claim, condition, now) + patience
     if now > deadline:
-        return _failed(claim, node, f"is not back within {patience:.0f} s")
+        return _fail_reboot(claim, node, f"is not back within {patience:.0f} s")
     message = f"{_fault(condition)}; instance {claim.instance_id} is being rebooted"
     return Step(_with_reason(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
 
@@ -173,7 +173,7 @@ def _fault(condition: Condition) -> str:
     return condition.message.partition("; ")[0]
 
 
-def _booted(claim: NodeClaim, node: Node) -> bool:
+def _has_booted(claim: NodeClaim, node: Node) -> bool:
     """Whether the kernel is another one than when the reboot was asked for."""
     return bool(node.boot_id) and node.boot_id != claim.annotations.get(REBOOTED_FROM, node.boot_id)
 
@@ -187,13 +187,13 @@ def _with_reason(claim: NodeClaim, reason: str, message: str, now: float) -> tup
     return (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
 
 
-def _fenced(claim: NodeClaim, node: Node) -> UpdateNode:
+def _fence_node(claim: NodeClaim, node: Node) -> UpdateNode:
     return UpdateNode(
         cause_of(claim), node.name, taints=(*node.taints, REBOOT_FENCE), stage="fenced node for its reboot"
     )
 
 
-def _failed(claim: NodeClaim, node: Node, what: str) -> Step:
+def _fail_reboot(claim: NodeClaim, node: Node, what: str) -> Step:
     message = f"the reboot of instance {claim.instance_id} {what}: the node is ended"
     return Step(
         (

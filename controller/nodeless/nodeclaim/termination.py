@@ -65,7 +65,7 @@ def step_termination(view: ClaimView, now: float) -> Step:
     if not is_v1alpha5(claim) and now < earliest:
         return Step((*cordon, *_check_instance(claim, node)), earliest)
     drained = changed_condition(claim, DRAINED, "True", now)
-    detached, waits = _detached(view, node, now)
+    detached, waits = _volumes_condition(view, node, now)
     conditions = (*drained, *detached)
     status = (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
     if waits:
@@ -74,7 +74,7 @@ def step_termination(view: ClaimView, now: float) -> Step:
     return Step(cordon + status + ended.instructions, ended.again_at)
 
 
-def _detached(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition, ...], bool]:
+def _volumes_condition(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition, ...], bool]:
     """The condition on volumes, and whether the instance must wait for them.
 
     A volume that is attached cannot be attached elsewhere, and one that is cut off may lose writes.

@@ -118,11 +118,11 @@ def _line(name: str, labels: str, value: float) -> str:
     return f"{name}{labels} {written}\n"
 
 
-def _written(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+def _format_labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     if "\\" in value or '"' in value or "\n" in value:
         return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
     return value
@@ -156,7 +156,7 @@ def _add_node(series: Mapping[str, list[str]], snapshot: Snapshot, node: Node) -
         add({}, *(dict(pod.limits) for pod in daemons)),
         overhead,
     )
-    common = _written(
+    common = _format_labels(
         {
             "node_name": node.name,
             "provisioner": pool_name(node.labels),
@@ -166,18 +166,20 @@ def _add_node(series: Mapping[str, list[str]], snapshot: Snapshot, node: Node) -
     )
     for name, amounts in zip(_NODE_FAMILIES, figures, strict=True):
         series[name] += [
-            _line(name, f'{{resource_type="{_escaped(resource_type(resource))}",{common}}}', figure)
-            for resource, figure in ((each, amount_of(each, amount)) for each, amount in _sorted(amounts))
+            _line(name, f'{{resource_type="{_escape(resource_type(resource))}",{common}}}', figure)
+            for resource, figure in (
+                (each, amount_of(each, amount)) for each, amount in _sort_amounts(amounts)
+            )
         ]
 
 
-def _sorted(amounts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _sort_amounts(amounts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     return iter(sorted(amounts.items()))
 
 
 def _place(name: str, labels: Mapping[str, str]) -> str:
     """What its pods' labels say of a node."""
-    return _written(
+    return _format_labels(
         {
             "node": name,
             "provisioner": pool_name(labels),
@@ -194,5 +196,7 @@ def _pod_line(pod: Pod, place: str) -> str:
     if pod.owners:
         first = pod.owners[0]
         owner = f"/apis/{first.api_version}/namespaces/{pod.namespace}/{first.kind.lower()}s/{first.name}"
-    labels = _written({"name": pod.name, "namespace": pod.namespace, "owner": owner, "phase": pod.phase})
+    labels = _format_labels(
+        {"name": pod.name, "namespace": pod.namespace, "owner": owner, "phase": pod.phase}
+    )
     return _line(_POD_STATE, f"{{{labels},{place}}}", 1)

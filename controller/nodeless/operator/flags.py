@@ -23,19 +23,19 @@ def _flags() -> dict[str, tuple[str, bool, str]]:
     found = {}
     for setting in PROCESS_SETTINGS.values():
         if setting.flag:
-            meaning = _described(setting.meaning, setting.default, setting.variable)
+            meaning = _describe(setting.meaning, setting.default, setting.variable)
             found[setting.variable] = (meaning, setting.read is boolean, _PROCESS)
         if setting.inverse:
             found[setting.inverse] = (f"The opposite of {flag_of(setting.variable)}", True, _PROCESS)
     for key in SETTINGS.values():
         if key.variable:
-            meaning = _described(key.meaning, key.default, key.variable)
+            meaning = _describe(key.meaning, key.default, key.variable)
             found[key.variable] = (meaning, key.read is boolean, _CLUSTER)
     found[FEATURE_GATES] = (f"Gates by name: Drift=true [{FEATURE_GATES}]", False, _CLUSTER)
     return found
 
 
-def _described(meaning: str, default: str, variable: str) -> str:
+def _describe(meaning: str, default: str, variable: str) -> str:
     return f"{meaning} [{variable}{f', default {default}' if default else ''}]"
 
 

@@ -30,14 +30,14 @@ class OfferingMetrics:
 
     def __init__(self) -> None:
         self._catalogs: tuple[tuple[InstanceType, ...], ...] = ()
-        self._text = _written(())
+        self._text = _format_families(())
 
     def show(self, catalogs: Catalogs) -> None:
         """Have the series be those of some pools' catalogs, by pool key."""
         shown = tuple(types for _, types in sorted(catalogs.items()))
         # Catalogs that did not change are the same objects.
         if len(shown) != len(self._catalogs) or any(map(_is_other, shown, self._catalogs)):
-            self._catalogs, self._text = shown, _written(shown)
+            self._catalogs, self._text = shown, _format_families(shown)
 
     def text(self) -> str:
         """All families, in Prometheus' text format."""
@@ -48,7 +48,7 @@ def _is_other(left: object, right: object) -> bool:
     return left is not right
 
 
-def _written(catalogs: Iterable[tuple[InstanceType, ...]]) -> str:
+def _format_families(catalogs: Iterable[tuple[InstanceType, ...]]) -> str:
     """The families; pools that share an offering share its series, available where one of them can buy it."""
     available: dict[str, bool] = {}
     prices: dict[str, float] = {}

@@ -35,7 +35,9 @@ class ProcessSetting:
     """A variable that says the same, looked at when the first is not given."""
 
 
-def _setting(variable: str, read: Callable[[str], Any], default: str, meaning: str, **more: Any) -> Any:
+def _declare_setting(
+    variable: str, read: Callable[[str], Any], default: str, meaning: str, **more: Any
+) -> Any:
     return field(
         default=read(default),
         metadata={_SETTING: ProcessSetting(variable, read, default, meaning, **more)},
@@ -47,46 +49,46 @@ class ProcessSettings:
     """The table: a field for each setting."""
 
     # fmt: off
-    namespace: str = _setting(
+    namespace: str = _declare_setting(
         "SYSTEM_NAMESPACE", text, "", "The controller's namespace: of ConfigMaps, Secret and Lease",
         flag=False, required=True)
-    identity: str = _setting(
+    identity: str = _declare_setting(
         "POD_NAME", text, "", "Who holds the Lease; without it, host name and process id", flag=False)
-    bind_address: str = _setting(
+    bind_address: str = _declare_setting(
         "POD_IP", text, "0.0.0.0", "Address that all ports are opened on", flag=False)
-    webhook_port: int = _setting("WEBHOOK_PORT", port, "8443", "Port of the webhook")
-    metrics_port: int = _setting("METRICS_PORT", port, "8080", "Port of the metrics")
-    health_port: int = _setting("HEALTH_PROBE_PORT", port, "8081", "Port of the probes")
-    service: str = _setting(
+    webhook_port: int = _declare_setting("WEBHOOK_PORT", port, "8443", "Port of the webhook")
+    metrics_port: int = _declare_setting("METRICS_PORT", port, "8080", "Port of the metrics")
+    health_port: int = _declare_setting("HEALTH_PROBE_PORT", port, "8081", "Port of the probes")
+    service: str = _declare_setting(
         "KARPENTER_SERVICE", text, "karpenter",
         "Service in front of the webhook; its certificate is in Secret NAME-cert")
-    webhook_disabled: bool = _setting(
+    webhook_disabled: bool = _declare_setting(
         "DISABLE_WEBHOOK", boolean, "false", "Serve no webhook and handle no certificate")
-    leader_elect: bool = _setting(
+    leader_elect: bool = _declare_setting(
         "LEADER_ELECT", boolean, "true", "Act only while holding the Lease",
         inverse="DISABLE_LEADER_ELECTION")
-    client_rate: int = _setting(
+    client_rate: int = _declare_setting(
         "KUBE_CLIENT_QPS", positive, "200", "Requests a second to the API server, in the long run")
-    client_burst: int = _setting(
+    client_burst: int = _declare_setting(
         "KUBE_CLIENT_BURST", positive, "300", "Requests to the API server at once, after a pause")
-    profiling: bool = _setting(
+    profiling: bool = _declare_setting(
         "ENABLE_PROFILING", boolean, "false",
         "Serve /debug/pprof/ on the metrics port: profile, heap, goroutine")
-    logging_name: str = _setting(
+    logging_name: str = _declare_setting(
         "CONFIG_LOGGING_NAME", text, "config-logging", "Name of the ConfigMap that says what is logged",
         flag=False)
-    log_level: str = _setting(
+    log_level: str = _declare_setting(
         "LOG_LEVEL", text, "", "What is logged, before what the ConfigMap says: debug, info, warn, error")
-    log_output_paths: str = _setting(
+    log_output_paths: str = _declare_setting(
         "LOG_OUTPUT_PATHS", text, "", "Where logs go, before what the ConfigMap says: stdout, stderr, files")
-    oldest_server: tuple[int, int, int] = _setting(
+    oldest_server: tuple[int, int, int] = _declare_setting(
         "KUBERNETES_MIN_VERSION", version, "1.24.0",
         "Kubernetes version that the API server must have before the webhook serves", flag=False)
-    region: str = _setting(
+    region: str = _declare_setting(
         "AWS_REGION", text, "", "Region of the cluster", flag=False, fallback="AWS_DEFAULT_REGION")
-    decisions_folder: str = _setting(
+    decisions_folder: str = _declare_setting(
         "NODELESS_DECISIONS", text, "", "Folder in which each pass leaves its decision, for nodeless replay")
-    decisions_kept: int = _setting(
+    decisions_kept: int = _declare_setting(
         "NODELESS_DECISIONS_KEPT", positive, "100", "How many decisions stay there")
     # fmt: on
     sources: ConfigSources = NO_SOURCES

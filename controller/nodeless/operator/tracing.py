@@ -182,7 +182,7 @@ def _start(sources: ConfigSources, endpoint: str, cluster: str, identity: str) -
     )
     queue = None if _text(sources, "OTEL_BSP_MAX_QUEUE_SIZE") else QUEUE
     reports = _Reports(endpoint, said)
-    exporter = _reporting(OTLPSpanExporter(), reports)
+    exporter = _with_reports(OTLPSpanExporter(), reports)
     provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=queue))
     log = logger("tracing")
     for message in said.take():
@@ -268,7 +268,7 @@ class _Reports:
         self._ended = True
 
 
-def _reporting(inner: SpanExporter, reports: _Reports) -> SpanExporter:
+def _with_reports(inner: SpanExporter, reports: _Reports) -> SpanExporter:
     """An exporter that reports what becomes of spans, and fails in no other way."""
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult  # noqa: PLC0415
 

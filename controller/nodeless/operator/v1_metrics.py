@@ -99,14 +99,14 @@ class VersionOneMetrics(Collector):
         families = {family.name: family for source in self._sources for family in source.collect()}
         for mirror in MIRRORS:
             if mirror.of in families:
-                yield _mirrored(mirror, families[mirror.of])
+                yield _mirror_family(mirror, families[mirror.of])
 
     def describe(self) -> Iterable[Metric]:
         """None: names are told apart by MIRRORS."""
         return []
 
 
-def _mirrored(mirror: Mirror, source: Metric) -> Metric:
+def _mirror_family(mirror: Mirror, source: Metric) -> Metric:
     family = Metric(mirror.name.removesuffix("_total"), source.documentation, mirror.type)
     sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = defaultdict(float)
     for sample in source.samples:

@@ -34,7 +34,7 @@ def expected_places(snapshot: Snapshot, groups: Iterable[Iterable[Pod]]) -> dict
     Pods that nobody expects anywhere, whose place is gone, or which run are left out. There may be very
     many of them: one look at each.
     """
-    recorded = _recorded(snapshot)
+    recorded = _claims_by_pod_digest(snapshot)
     places = {}
     for pods in groups:
         for pod in pods:
@@ -61,7 +61,7 @@ def place_of(snapshot: Snapshot, name: str) -> str:
     return node.name if node is not None else name
 
 
-def _recorded(snapshot: Snapshot) -> dict[str, str]:
+def _claims_by_pod_digest(snapshot: Snapshot) -> dict[str, str]:
     """Digest of a pod to the claim that was planned for it; the youngest one where there are several."""
     recorded = {}
     for claim in sorted(snapshot.claims.values(), key=lambda claim: (claim.created_at, claim.name)):
