@@ -25,7 +25,7 @@ import structlog
 from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.launch.claims import labels_of
-from nodeless.launch.groups import grouped
+from nodeless.launch.groups import group_claims
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, NodeClass, Pool, Reference, SelectorTerm
@@ -104,7 +104,7 @@ async def _launch(provider: AwsProvider, pool: Pool) -> int:
         requirements=pool.requirements,
         labels=labels_of(pool.requirements, pool),
     )
-    claims = grouped(
+    claims = group_claims(
         [
             NodeClaim(f"large-{n}", claim.pool, claim.node_class, claim.requirements, labels=claim.labels)
             for n in range(LAUNCHES)

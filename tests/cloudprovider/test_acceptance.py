@@ -12,7 +12,7 @@ from localenv.aws import LocalAws
 from nodeless.cloudprovider import LaunchFailed
 from nodeless.cloudprovider.aws.image_parameters import parameters_for
 from nodeless.cloudprovider.aws.images import in_order
-from nodeless.cloudprovider.aws.instance_type_builder import Known, build, excluding
+from nodeless.cloudprovider.aws.instance_type_builder import Known, build, exclude_offerings
 from nodeless.cloudprovider.aws.launch_failures import launch_failed
 from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices, product_requests
@@ -68,7 +68,7 @@ def test_aws_16_2_a_sold_out_offering_is_off_for_three_minutes_from_its_last_mar
     memory = Unavailable().mark([key], 0.0).mark([key], 60.0)
 
     def off(now: float) -> set[tuple[str, str]]:
-        (kind,) = excluding(types, memory.at(now))
+        (kind,) = exclude_offerings(types, memory.at(now))
         return {
             (offering.zone, offering.capacity_type) for offering in kind.offerings if not offering.available
         }

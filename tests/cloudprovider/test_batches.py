@@ -12,7 +12,7 @@ from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError, InsufficientCapacity
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.session import AwsSession
-from nodeless.launch.groups import grouped
+from nodeless.launch.groups import group_claims
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import Pool
 from tests.cloudprovider.conftest import World, a_provider
@@ -21,7 +21,7 @@ from tests.cloudprovider.test_sweep import states
 
 
 def some_claims(count: int, pool: Pool = POOL, prefix: str = "default") -> tuple[NodeClaim, ...]:
-    return grouped([the_claim(f"{prefix}-{number:05}", pool) for number in range(count)])
+    return group_claims([the_claim(f"{prefix}-{number:05}", pool) for number in range(count)])
 
 
 async def launched_together(
@@ -69,7 +69,7 @@ async def test_a_thousand_instances_take_as_many_calls_as_there_are_shapes(
 async def test_claims_that_differ_in_more_than_their_names_go_alone(aws: LocalAws, world: World) -> None:
     claims = [the_claim("a"), replace(the_claim("b"), labels={"team": "x"})]
     async with a_provider() as provider:
-        made = await launched_together(provider, grouped(claims))
+        made = await launched_together(provider, group_claims(claims))
         tags = {instance.id: instance.tags for instance in await provider.instances()}
     assert len(made_by(aws, "CreateFleet")) == 2
     assert {name: tags[each.id]["karpenter.sh/nodeclaim"] for name, each in made.items()} == {

@@ -7,7 +7,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from nodeless.cloudprovider import CredentialsRefused
-from nodeless.cloudprovider.aws.instance_statuses import IMPAIRED_SECONDS, impaired_since, scheduled
+from nodeless.cloudprovider.aws.instance_statuses import IMPAIRED_SECONDS, has_scheduled_event, impaired_since
 from nodeless.model.interruptions import InterruptionKind
 from tests.cloudprovider.conftest import World, a_provider
 from tests.cloudprovider.test_batches import ids, launched_together, some_claims
@@ -43,7 +43,7 @@ def test_either_check_counts_from_the_moment_that_it_failed(check: str) -> None:
     ],
 )
 def test_events_that_will_interrupt_an_instance(code: str, description: str, counts: bool) -> None:
-    assert scheduled([{"Code": code, "Description": description}]) is counts
+    assert has_scheduled_event([{"Code": code, "Description": description}]) is counts
 
 
 async def test_a_check_that_has_failed_for_two_minutes_is_trouble_and_so_is_a_scheduled_event(

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodeless.controllers.disruption.controller import DisruptionLoop
-from nodeless.disruption.candidates import replacing
+from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.kube.cluster import Cluster
 from nodeless.launch.claims import claims_for
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
@@ -270,7 +270,7 @@ class Living:
         if still is None or still[0].awaited < math.inf:
             return False
         quiet = self.loop.consolidated and not self.loop._memory.commands and not self._boarding
-        quiet = quiet and not replacing(self.snapshot)
+        quiet = quiet and not claims_by_replacement(self.snapshot)
         return quiet and all(pod.node_name for pod in self.snapshot.pods.values())
 
     async def live(self, most_seconds=4 * 3600.0):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from nodeless.cloudprovider import CloudUnavailable
-from nodeless.cloudprovider.instrumented import measured
+from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
 from nodeless.model.instance_types import Offering
@@ -319,7 +319,7 @@ class Cloud:
 
 def test_calls_to_the_cloud_are_measured_with_their_errors():
     metrics = Metrics()
-    cloud = measured(Cloud(), metrics)
+    cloud = measure_calls(Cloud(), metrics)
 
     async def scenario():
         with pytest.raises(CloudUnavailable):

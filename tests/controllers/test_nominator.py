@@ -14,7 +14,7 @@ from nodeless.model import events
 from nodeless.model.labels import PLANNED_PODS, UNREGISTERED_TAINT
 from nodeless.model.pods import DaemonSet, PodShape
 from nodeless.model.taints import Taint, Toleration
-from nodeless.nodeclaim.startup_taints import opened
+from nodeless.nodeclaim.startup_taints import without_unregistered
 from nodeless.operator.metrics import Metrics
 from nodeless.state.expected import uid_digest
 from tests.factories import a_launched_claim, a_node, a_pending_pod
@@ -253,7 +253,7 @@ def test_a_pod_that_its_open_node_did_not_get_in_a_minute_is_given_back_to_the_s
             nominator.expect(two_nodes(cluster), PLACES)
             await all_nominated(cluster)
             for node in list(cluster.snapshot.nodes.values()):
-                taints = opened(node.taints)
+                taints = without_unregistered(node.taints)
                 cluster.handle(events.NodeSeen(replace(node, taints=taints, resource_version="9")))
             await until(lambda: all(since for _, _, since in nominator._tries.values()))
             long_ago = {key: (node, tries, 0.001) for key, (node, tries, _) in nominator._tries.items()}

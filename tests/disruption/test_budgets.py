@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed, limit
+from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed_disruptions, limit
 from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.conditions import Condition
 from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
@@ -35,15 +35,15 @@ def test_dn_01_of_ten_empty_nodes_as_many_go_as_the_budget_allows(nodes, gone):
 def test_dn_02_the_strictest_budget_counts_and_one_outside_its_window_does_not():
     closed = Budget("0", schedule="0 0 * * *", duration=3600)
     pool = a_node_pool(budgets=(Budget("10"), Budget("2"), closed))
-    assert allowed(pool, "Empty", 20, at("2026-06-01T12:00:00")) == 2
-    assert allowed(pool, "Empty", 20, at("2026-06-01T00:30:00")) == 0
-    assert allowed(a_node_pool(), "Empty", 20, NOW) == UNLIMITED
+    assert allowed_disruptions(pool, "Empty", 20, at("2026-06-01T12:00:00")) == 2
+    assert allowed_disruptions(pool, "Empty", 20, at("2026-06-01T00:30:00")) == 0
+    assert allowed_disruptions(a_node_pool(), "Empty", 20, NOW) == UNLIMITED
 
 
 def test_a_budget_for_other_reasons_does_not_count():
     pool = a_node_pool(budgets=(Budget("0", reasons=("Drifted",)), Budget("5")))
-    assert allowed(pool, "Empty", 20, NOW) == 5
-    assert allowed(pool, "Drifted", 20, NOW) == 0
+    assert allowed_disruptions(pool, "Empty", 20, NOW) == 5
+    assert allowed_disruptions(pool, "Drifted", 20, NOW) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from nodeless.cli.main import app
-from nodeless.disruption.budgets import UNLIMITED, allowed
+from nodeless.disruption.budgets import UNLIMITED, allowed_disruptions
 from nodeless.disruption.windows import windows
 from nodeless.model.pools import Budget
 from tests.api.manifests import node_pool
@@ -38,7 +38,7 @@ def test_the_windows_say_at_each_minute_what_the_budgets_say():
     for minute in range(0, 48 * 60, 7):
         at = START + 60.0 * minute
         (window,) = [each for each in found if each.start <= at < each.end]
-        number = allowed(pool, "Empty", 20, at)
+        number = allowed_disruptions(pool, "Empty", 20, at)
         assert window.nodes == (None if number == UNLIMITED else number)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.launch.groups import MAX_GROUP, Found, assign, grouped
+from nodeless.launch.groups import MAX_GROUP, Found, assign, group_claims
 from nodeless.model.labels import CAPACITY_TYPE
 from nodeless.model.requirements import Requirement, Requirements
 from tests.factories import a_claim
@@ -14,7 +14,7 @@ from tests.factories import a_claim
 def test_equal_claims_bear_the_name_of_the_first_and_how_many_they_are() -> None:
     spot = Requirements([Requirement.of(CAPACITY_TYPE, "In", ["spot"])])
     claims = [a_claim("a"), a_claim("b", requirements=spot), a_claim("c", requests={"cpu": 3}), a_claim("d")]
-    made = grouped(claims)
+    made = group_claims(claims)
     assert [each.name for each in made] == ["a", "b", "c", "d"]
     assert [(each.launch_group, each.launch_group_size) for each in made] == [
         ("a", 3),
@@ -30,16 +30,18 @@ def test_labels_taints_and_annotations_keep_claims_apart() -> None:
         a_claim("b", labels={"x": "y"}),
         a_claim("c", annotations={"karpenter.sh/nodepool-hash": "1"}),
     ]
-    assert grouped(claims) == tuple(claims)
+    assert group_claims(claims) == tuple(claims)
 
 
 def test_a_group_is_no_larger_than_a_request_may_be() -> None:
-    sizes = [each.launch_group_size for each in grouped([a_claim(f"c{n}") for n in range(MAX_GROUP + 2)])]
+    sizes = [
+        each.launch_group_size for each in group_claims([a_claim(f"c{n}") for n in range(MAX_GROUP + 2)])
+    ]
     assert sizes == [MAX_GROUP] * MAX_GROUP + [2, 2]
 
 
 def test_what_somebody_wrote_over_the_size_does_no_harm() -> None:
-    (claim, _) = grouped([a_claim("a"), a_claim("b")])
+    (claim, _) = group_claims([a_claim("a"), a_claim("b")])
     for text in ("", "-1", "many", "9" * 40):
         odd = replace(claim, annotations={**claim.annotations, "nodeless.dev/launch-group-size": text})
         assert odd.launch_group_size == 1

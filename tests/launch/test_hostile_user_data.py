@@ -22,7 +22,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as some
 
 from nodeless.launch.kubelet_arguments import Bootstrap, Cluster
-from nodeless.launch.shell import ShellError, bare, quoted
+from nodeless.launch.shell import ShellError, bare, quote_word
 from nodeless.launch.toml_writer import to_toml
 from nodeless.launch.user_data import UserDataError, user_data
 from nodeless.model.pools import Kubelet
@@ -203,7 +203,7 @@ def check_kubelet(words: list[str], bootstrap: Bootstrap) -> None:
 @given(some.text())
 @example("a\n")
 def test_a_word_of_the_shell_is_one_line_and_one_word(bench: Path, text: str) -> None:
-    for write in (bare, quoted):
+    for write in (bare, quote_word):
         try:
             word = write(text)
         except (ShellError, UnicodeEncodeError):

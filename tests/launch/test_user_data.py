@@ -16,7 +16,7 @@ from nodeless.launch.kubelet_arguments import (
     kubelet_labels,
     registration_taints,
 )
-from nodeless.launch.user_data import UserDataError, encoded, user_data
+from nodeless.launch.user_data import UserDataError, encode_base64, user_data
 from nodeless.model.pools import Kubelet
 from nodeless.model.taints import Taint
 
@@ -104,7 +104,7 @@ def test_to_the_byte(name: str) -> None:
 def test_custom_is_untouched() -> None:
     text = "anything\r\n at all"
     assert user_data("Custom", replace(PLAIN, custom=text)) == text
-    assert base64.b64decode(encoded(text)).decode() == text
+    assert base64.b64decode(encode_base64(text)).decode() == text
 
 
 BOTTLEROCKETS_OWN = """[settings.kubernetes]

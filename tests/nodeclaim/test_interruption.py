@@ -10,7 +10,7 @@ from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
-from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
+from nodeless.nodeclaim.interruption import claims_by_instance, react_to_warning
 from nodeless.state import apply
 
 CLAIM = NodeClaim(
@@ -35,7 +35,7 @@ def a_snapshot(claim=CLAIM, node=NODE):
 
 def react(warning, snapshot=None):
     snapshot = snapshot if snapshot is not None else a_snapshot()
-    return interrupted(snapshot, claims_by_instance(snapshot), warning)
+    return react_to_warning(snapshot, claims_by_instance(snapshot), warning)
 
 
 def reasons(reaction, kind):

@@ -28,7 +28,7 @@ from nodeless.model.nodes import (
 from nodeless.model.pools import Reference
 from nodeless.model.taints import Toleration
 from nodeless.nodeclaim import ClaimView, step
-from nodeless.nodeclaim.rebooting import HISTORY_SECONDS, reboots_of, requested
+from nodeless.nodeclaim.rebooting import HISTORY_SECONDS, reboots_of, request_reboot
 from tests.factories import NOW, a_node, a_pod, an_initialized_claim
 
 NODE = a_node(boot_id="one")
@@ -70,7 +70,7 @@ def statuses(outcome):
 
 
 def test_the_request_names_the_boot_that_is_to_end_before_the_condition_stands():
-    note, status, told = requested(an_initialized_claim(), NODE, "broken", NOW)
+    note, status, told = request_reboot(an_initialized_claim(), NODE, "broken", NOW)
     assert note.annotations == {REBOOTED_FROM: "one"}
     assert [(condition.type, condition.status, condition.reason) for condition in status.conditions] == [
         (DISRUPTION_REASON, "True", "Unhealthy"),

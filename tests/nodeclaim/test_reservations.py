@@ -16,7 +16,7 @@ from nodeless.model.labels import (
 from nodeless.model.nodes import LAUNCHED, Condition, Instance
 from nodeless.model.placement import CAPACITY_BLOCK, DRAIN_AHEAD, CapacityReservation
 from nodeless.nodeclaim.drift import DriftView, Selected, step_drift
-from nodeless.nodeclaim.reservations import ReservationView, concerned, step_reservation
+from nodeless.nodeclaim.reservations import ReservationView, is_concerned, step_reservation
 from tests.factories import NOW, a_claim, a_node, a_pool
 
 LABELS = {CAPACITY_TYPE: RESERVED, CAPACITY_RESERVATION_ID: "cr-1"}
@@ -67,9 +67,9 @@ def test_a_capacity_block_is_left_forty_minutes_before_its_end():
 def test_a_partition_is_noted_once():
     claim = replace(CLAIM, labels={PLACEMENT_GROUP_ID: "pg-1"})
     instance = replace(INSTANCE, labels={PLACEMENT_GROUP_ID: "pg-1", PLACEMENT_GROUP_PARTITION: "2"})
-    assert concerned(claim)
+    assert is_concerned(claim)
     assert [step.labels for step in steps(claim, instance)] == [{PLACEMENT_GROUP_PARTITION: "2"}] * 2
-    assert not concerned(replace(claim, labels=instance.labels))
+    assert not is_concerned(replace(claim, labels=instance.labels))
 
 
 def drifted(instance, **selected):

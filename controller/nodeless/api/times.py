@@ -29,11 +29,11 @@ def format_time(seconds: float) -> str:
 
     A moment before year 1 or after year 9999 becomes the first or the last that can be written.
     """
-    whole = int(bounded(seconds, EARLIEST, LATEST) // 1)
+    whole = int(clamp(seconds, EARLIEST, LATEST) // 1)
     return (_EPOCH + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
-def bounded(value: float, lowest: float, highest: float) -> float:
+def clamp(value: float, lowest: float, highest: float) -> float:
     """The value, or the bound that it lies beyond. Not a number counts as the lowest."""
     return min(max(value, lowest), highest) if value == value else lowest  # noqa: PLR0124 - NaN
 

@@ -20,7 +20,7 @@ _METHODS = {
 _PROVIDER = "aws"
 
 
-def measured(cloud: CloudProvider, metrics: Metrics) -> CloudProvider:
+def measure_calls(cloud: CloudProvider, metrics: Metrics) -> CloudProvider:
     """The same cloud; durations and errors of its calls go to the metrics."""
     return cast("CloudProvider", _Measured(cloud, metrics))
 

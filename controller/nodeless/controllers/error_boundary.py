@@ -34,8 +34,8 @@ __all__ = [
     "is_transient",
     "kept_running",
     "must_end",
-    "quarantined",
-    "released",
+    "quarantine_conditions",
+    "release_conditions",
 ]
 
 #: Reason of the event, and type of the condition, on an object that rests.
@@ -63,12 +63,12 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, ApiUnavailable | CloudError)
 
 
-def quarantined(conditions: Iterable[Condition], cause: str, now: float) -> tuple[Condition, ...]:
+def quarantine_conditions(conditions: Iterable[Condition], cause: str, now: float) -> tuple[Condition, ...]:
     """Conditions of an object that is set aside, beside those that it has."""
     return _with(conditions, Condition(QUARANTINED, "True", "Failed", cause, now))
 
 
-def released(conditions: Iterable[Condition], now: float) -> tuple[Condition, ...]:
+def release_conditions(conditions: Iterable[Condition], now: float) -> tuple[Condition, ...]:
     """Conditions of an object that is not set aside any more."""
     return _with(conditions, Condition(QUARANTINED, "False", "Succeeded", "", now))
 

@@ -59,7 +59,7 @@ def limit(budget: Budget, nodes: int) -> int:
     return -(-nodes * number // 100) if text.endswith("%") else number
 
 
-def allowed(pool: Pool, reason: DisruptionReason, nodes: int, now: float) -> int:
+def allowed_disruptions(pool: Pool, reason: DisruptionReason, nodes: int, now: float) -> int:
     """The strictest of the budgets that apply."""
     return min(
         (
@@ -79,7 +79,7 @@ def allowance(snapshot: Snapshot, pool: Pool, reason: DisruptionReason, now: flo
         _away(claim, node) if reason == DisruptionReason.UNHEALTHY else _consumes_budget(claim, node)
         for claim, node in counted
     )
-    return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
+    return Allowance(len(counted), allowed_disruptions(pool, reason, len(counted), now), disrupted)
 
 
 def _counts(claim: NodeClaim, node: Node | None) -> bool:

@@ -75,7 +75,7 @@ def candidates(
     verdicts: dict[str, Verdict] = {}
     at = at or AtWork()
     make = CandidateBuilder(snapshot, catalog, now)
-    busy = replacing(snapshot)
+    busy = claims_by_replacement(snapshot)
     for name, claim in sorted(snapshot.claims.items()):
         if name in excluded:
             verdicts[name] = excluded[name]
@@ -109,7 +109,7 @@ class CandidateBuilder:
         return Candidate(claim, node, pool, moving, self._prices.of(node, pool), blocked)
 
 
-def replacing(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+def claims_by_replacement(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     """For each replacement, by claim name: the claims that it replaces and that still live."""
     found = (
         (name, tuple(old for old in claim.replaces if old in snapshot.claims))

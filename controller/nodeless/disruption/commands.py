@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from nodeless.api.times import format_time
-from nodeless.disruption.candidates import replacing
+from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.disruption.events import reason_of
 from nodeless.launch.claims import claims_for
 from nodeless.model.disruption import Command
@@ -44,7 +44,7 @@ from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.draining import DISRUPTED
-from nodeless.nodeclaim.rebooting import requested
+from nodeless.nodeclaim.rebooting import request_reboot
 from nodeless.nodeclaim.view import changed_condition
 
 #: A command may take so long for each candidate, within these bounds (Karpenter's queue).
@@ -119,7 +119,7 @@ def _reboots(command: Command, snapshot: Snapshot, now: float) -> list[Instructi
         claim = snapshot.claims.get(name)
         node = snapshot.node_of(claim) if claim is not None else None
         if claim is not None and node is not None:
-            instructions += requested(claim, node, command.message, now)
+            instructions += request_reboot(claim, node, command.message, now)
     return instructions
 
 
@@ -208,7 +208,7 @@ def _without_command(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[I
 def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[NodeClaim]]:
     """The replacements of each set of claims of which some live and are not deleted yet."""
     commands: dict[tuple[str, ...], list[NodeClaim]] = {}
-    for name in replacing(snapshot):
+    for name in claims_by_replacement(snapshot):
         claim = snapshot.claims[name]
         olds = claim.replaces
         living = (snapshot.claims[old] for old in olds if old in snapshot.claims)

@@ -8,7 +8,7 @@ pods that block where the claim bounds its drain (`terminationGracePeriod`).
 from collections.abc import Sequence
 
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Candidate, replacing
+from nodeless.disruption.candidates import Candidate, claims_by_replacement
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.replacement_lookup import replacement_for
 from nodeless.model.disruption import Command, DisruptionReason, VerdictCode
@@ -23,7 +23,7 @@ def replacement_commands(
 ) -> tuple[Command, ...]:
     """The commands of expired or drifted nodes of these kinds of pools."""
     left, commands = context.left(reason), []
-    busy = {str(context.snapshot.claims[name].pool) for name in replacing(context.snapshot)}
+    busy = {str(context.snapshot.claims[name].pool) for name in claims_by_replacement(context.snapshot)}
     pools = {candidate.pool.key for candidate in context.candidates if candidate.pool.reference.kind in kinds}
     for pool in sorted(pools):
         some = [

@@ -6,7 +6,7 @@ its pool calls them.
 
 from collections.abc import Iterator
 
-from nodeless.disruption.candidates import replacing
+from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.nodes import INITIALIZED_CONDITION, Node, NodeClaim
@@ -25,7 +25,9 @@ def reason_of(pool: Reference, what: str) -> str:
 
 def command_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
     """The events of every command under way; equal ones are for the recorder to hold back."""
-    return tuple(event for name in replacing(snapshot) for event in _of_replacement(snapshot, name))
+    return tuple(
+        event for name in claims_by_replacement(snapshot) for event in _of_replacement(snapshot, name)
+    )
 
 
 def invalid_annotation_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:

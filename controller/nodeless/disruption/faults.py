@@ -49,7 +49,7 @@ class CandidateFailed(Exception):
 
     @property
     def verdict(self) -> Verdict:
-        return failed(self.error)
+        return failure_verdict(self.error)
 
 
 def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tuple[T, dict[str, Exception]]:
@@ -70,7 +70,7 @@ def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tu
             faults |= dict.fromkeys(fault.names, fault)
 
 
-def failed(error: Exception) -> Verdict:
+def failure_verdict(error: Exception) -> Verdict:
     """Why a claim is left alone that could not be looked at."""
     return Verdict(
         VerdictCode.FAILED, f"looking at it failed, the others are looked at without it: {one_line(error)}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 import numpy as np
 
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.node_capacity import Amounts, NodeCapacity, Requests, held
+from nodeless.disruption.node_capacity import Amounts, NodeCapacity, Requests, pods_that_fit
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
@@ -70,7 +70,9 @@ class LeastPrices:
         """Whole pods: a node holds no more of them than if each were the smallest."""
         over = sum(len(candidate.pods) for candidate in candidates) - self._capacity.max_pods(candidates)
         return (
-            self._least_rate(held(self._holds, self._capacity.least(candidates))) * over if over > 0 else 0.0
+            self._least_rate(pods_that_fit(self._holds, self._capacity.least(candidates))) * over
+            if over > 0
+            else 0.0
         )
 
     def _least_rate(self, amounts: Amounts) -> float:

@@ -79,7 +79,7 @@ class NodeCapacity:
     def max_pods(self, candidates: Sequence[Candidate]) -> int:
         """How many of the candidates' pods all other nodes hold at most: as if each were the smallest."""
         others = self.free[self._others(candidates)]
-        return int(held(others, self.least(candidates)).sum())
+        return int(pods_that_fit(others, self.least(candidates)).sum())
 
     def least(self, candidates: Sequence[Candidate]) -> Amounts:
         """What each of the candidates' pods asks for at least."""
@@ -90,7 +90,7 @@ class NodeCapacity:
     def target_nodes(self, candidates: Sequence[Candidate]) -> tuple[str, ...]:
         """Every node that has room for the smallest of the candidates' pods; no other takes any of them."""
         ending = {candidate.node.name for candidate in candidates}
-        found = np.flatnonzero(held(self.free, self.least(candidates)) > 0)
+        found = np.flatnonzero(pods_that_fit(self.free, self.least(candidates)) > 0)
         return tuple(self.names[i] for i in found if self.names[i] not in ending)
 
     def targets(self, candidate: Candidate, among: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class NodeCapacity:
         return mask
 
 
-def held(free: Amounts, least: Amounts) -> Amounts:
+def pods_that_fit(free: Amounts, least: Amounts) -> Amounts:
     """For each row of free room, how many pods of a size it holds. Every pod asks for one of `pods`."""
     asked = least > 0
     counts: Amounts = np.maximum(np.floor(free[:, asked] / least[asked]).min(axis=1), 0.0)

@@ -12,7 +12,7 @@ annotations and a pool with too many broken nodes hold it back.
 from collections.abc import Iterator, Mapping
 
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Candidate, CandidateBuilder, cooling_down, replacing
+from nodeless.disruption.candidates import Candidate, CandidateBuilder, claims_by_replacement, cooling_down
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_policy import (
@@ -87,7 +87,7 @@ def _termination_commands(
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
     making = CandidateBuilder(context.snapshot, context.catalog, context.now)
-    busy = replacing(context.snapshot)
+    busy = claims_by_replacement(context.snapshot)
     found: dict[str, tuple[Candidate, Ailment]] = {}
     for name, claim in sorted(context.snapshot.claims.items()):
         if name in context.excluded:

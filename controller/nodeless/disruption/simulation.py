@@ -154,7 +154,7 @@ def simulate_scheduling(
     """
     some = tuple(candidates)
     moving = {pod.key for candidate in some for pod in candidate.pods}
-    plan = solve(marked(snapshot, some, closed), catalog, policy)
+    plan = solve(mark_leaving(snapshot, some, closed), catalog, policy)
     refused = [refusal for refusal in plan.refusals if refusal.pod in moving]
     if refused:
         reason = f"pod {refused[0].pod} would have no place: {refused[0]}"
@@ -191,7 +191,7 @@ def _ready_for_pods(snapshot: Snapshot, name: str) -> bool:
     return claim is None or initialized(node, claim)
 
 
-def marked(snapshot: Snapshot, candidates: Iterable[Candidate], closed: frozenset[str]) -> Snapshot:
+def mark_leaving(snapshot: Snapshot, candidates: Iterable[Candidate], closed: frozenset[str]) -> Snapshot:
     """The snapshot with the candidates leaving and the closed nodes cordoned."""
     nodes = snapshot.nodes.mutate()
     names = set()

@@ -14,7 +14,7 @@ from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.controller import DisruptionMethods, empty_nodes_command
-from nodeless.disruption.faults import AtWork, failed, isolate_failures
+from nodeless.disruption.faults import AtWork, failure_verdict, isolate_failures
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
@@ -77,7 +77,7 @@ def validate(
         try:
             results.append(isolate_failures(revalidate)[0])
         except Exception as error:
-            results.append(Validation(command, None, failed(error), fault=error))
+            results.append(Validation(command, None, failure_verdict(error), fault=error))
     return tuple(results)
 
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nodeless.disruption.budgets import UNLIMITED, allowed
+from nodeless.disruption.budgets import UNLIMITED, allowed_disruptions
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.model.disruption import DisruptionReason
 from nodeless.model.labels import PAUSE
@@ -43,7 +43,9 @@ def windows(pool: Pool, reason: DisruptionReason, nodes: int, start: float, end:
     edges = sorted({start, end, *(at for budget in pool.budgets for at in _edges(budget, start, end))})
     found: list[Window] = []
     for low, high in itertools.pairwise(edges):
-        number = 0 if pool.own_annotations.get(PAUSE) == "true" else allowed(pool, reason, nodes, low)
+        number = (
+            0 if pool.own_annotations.get(PAUSE) == "true" else allowed_disruptions(pool, reason, nodes, low)
+        )
         left = None if number == UNLIMITED else number
         if found and found[-1].nodes == left:
             found[-1] = Window(found[-1].start, high, left)

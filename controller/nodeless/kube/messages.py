@@ -55,7 +55,7 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
-def opened(line: bytes) -> tuple[str, bytes, Mapping[str, Any]]:
+def open_message(line: bytes) -> tuple[str, bytes, Mapping[str, Any]]:
     """Type, object and metadata of a line; of one that cannot be read, what its beginning tells.
 
     Raises ValueError for a line that is none of a watch.

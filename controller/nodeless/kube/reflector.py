@@ -30,7 +30,7 @@ from nodeless.api.errors import problem_of
 from nodeless.kube.errors import AnswerTooLarge, ApiError, ApiUnavailable
 from nodeless.kube.heads import head_of
 from nodeless.kube.lines import CutLine
-from nodeless.kube.messages import ObjectTooLarge, Page, Status, full_name, opened
+from nodeless.kube.messages import ObjectTooLarge, Page, Status, full_name, open_message
 from nodeless.model.events import Event
 from nodeless.model.quarantine import ProcessMustEnd
 
@@ -282,7 +282,7 @@ class Reflector(Generic[E]):
 
     def _receive(self, line: bytes, listing: set[str] | None) -> set[str] | None:
         """Handle one line; gives back the keys listed so far, None once the list is complete."""
-        type_, raw, metadata = opened(line)
+        type_, raw, metadata = open_message(line)
         if type_ == "ERROR":
             status = msgspec.json.decode(raw, type=Status)
             if status.code == 410:

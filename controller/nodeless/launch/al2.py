@@ -7,7 +7,7 @@ was made for Karpenter finds what it expects.
 
 from nodeless.launch import mime
 from nodeless.launch.kubelet_arguments import Bootstrap, extra_arguments
-from nodeless.launch.shell import bare, quoted
+from nodeless.launch.shell import bare, quote_word
 
 _CONTINUED = " \\\n"
 
@@ -38,8 +38,9 @@ def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
     """The shell script that makes the node join."""
     cluster = bootstrap.cluster
     call = (
-        f"/etc/eks/bootstrap.sh {quoted(cluster.name)} --apiserver-endpoint {quoted(cluster.endpoint)} "
-        f"--b64-cluster-ca {quoted(cluster.certificate_authority)}"
+        f"/etc/eks/bootstrap.sh {quote_word(cluster.name)} "
+        f"--apiserver-endpoint {quote_word(cluster.endpoint)} "
+        f"--b64-cluster-ca {quote_word(cluster.certificate_authority)}"
     )
     options = _options_of_v1(bootstrap) if bootstrap.of_v1 else _options(bootstrap, ubuntu=ubuntu)
     if bootstrap.instance_store_raid and not ubuntu:
@@ -59,8 +60,8 @@ def _options(bootstrap: Bootstrap, *, ubuntu: bool) -> list[str]:
         "--ip-family ipv6" if bootstrap.ipv6 else "",
         "" if bootstrap.max_pods is None else "--use-max-pods false",
         "" if ubuntu else f"--container-runtime {bare(runtime)}",
-        f"--kubelet-extra-args {quoted(arguments)}" if arguments else "",
-        f"--dns-cluster-ip {quoted(bootstrap.cluster_dns)}" if bootstrap.cluster_dns else "",
+        f"--kubelet-extra-args {quote_word(arguments)}" if arguments else "",
+        f"--dns-cluster-ip {quote_word(bootstrap.cluster_dns)}" if bootstrap.cluster_dns else "",
     ]
 
 
@@ -69,7 +70,7 @@ def _options_of_v1(bootstrap: Bootstrap) -> list[str]:
     arguments = extra_arguments(bootstrap)
     return [
         "--ip-family ipv6" if bootstrap.ipv6 else "",
-        f"--dns-cluster-ip {quoted(bootstrap.cluster_dns)}" if bootstrap.cluster_dns else "",
+        f"--dns-cluster-ip {quote_word(bootstrap.cluster_dns)}" if bootstrap.cluster_dns else "",
         "" if bootstrap.max_pods is None else "--use-max-pods false",
-        f"--kubelet-extra-args {quoted(arguments)}" if arguments else "",
+        f"--kubelet-extra-args {quote_word(arguments)}" if arguments else "",
     ]

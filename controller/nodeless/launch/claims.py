@@ -10,7 +10,7 @@ from base64 import b32encode
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from nodeless.launch.groups import grouped
+from nodeless.launch.groups import group_claims
 from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
     ARCH,
@@ -80,7 +80,7 @@ def claims_for(
         used.add(name)
         node_class = (node_classes or {}).get(str(node.node_class))
         claims.append(_claim(name, node, pool, node_class, now))
-    marked = zip(grouped(claims), plan.new_nodes, strict=True)
+    marked = zip(group_claims(claims), plan.new_nodes, strict=True)
     return tuple(CreateClaim(cause, _with_notes(claim, node, reason, pods or {})) for claim, node in marked)
 
 

@@ -16,7 +16,7 @@ from nodeless.model.nodes import NodeClaim
 MAX_GROUP = 1000
 
 
-def grouped(claims: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
+def group_claims(claims: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
     """The claims in their order; those that are like others bear their group and its size."""
     alike: dict[object, list[NodeClaim]] = {}
     for claim in claims:

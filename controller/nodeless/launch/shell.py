@@ -16,10 +16,10 @@ class ShellError(ValueError):
 
 def bare(text: str) -> str:
     """The text as one word, in quotes only when it needs them. Raises ShellError."""
-    return text if _NEEDS_NO_QUOTES.fullmatch(text) else quoted(text)
+    return text if _NEEDS_NO_QUOTES.fullmatch(text) else quote_word(text)
 
 
-def quoted(text: str) -> str:
+def quote_word(text: str) -> str:
     """The text in quotes, as one word. Raises ShellError for a NUL, which no argument can hold."""
     if "\0" in text:
         raise ShellError(f"user data: {text!r} holds a NUL; hint: write it without")

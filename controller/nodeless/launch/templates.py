@@ -22,7 +22,7 @@ from nodeless.launch.kubelet_arguments import (
 from nodeless.launch.placement import partition_of, tenancy_of
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.tags import specifications, template_tags
-from nodeless.launch.user_data import encoded, user_data
+from nodeless.launch.user_data import encode_base64, user_data
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_SYNC_TAINTS, ON_DEMAND, SPOT, TENANCIES
 from nodeless.model.nodes import NodeClaim
@@ -94,7 +94,7 @@ def launch_template(
         "Monitoring": {"Enabled": node_class.detailed_monitoring},
         "SecurityGroupIds": [] if interfaces else sorted(resolved.security_groups),
         "NetworkInterfaces": interfaces,
-        "UserData": encoded(user_data(node_class.ami_family, bootstrap)),
+        "UserData": encode_base64(user_data(node_class.ami_family, bootstrap)),
         "BlockDeviceMappings": _block_devices(node_class),
         "MetadataOptions": _metadata_options(node_class, ipv6=bootstrap.ipv6),
         "CpuOptions": _cpu_options(node_class),

@@ -58,7 +58,7 @@ def user_data(family: str, bootstrap: Bootstrap) -> str:
     return text
 
 
-def encoded(text: str) -> str:
+def encode_base64(text: str) -> str:
     """Base64, as a launch template holds it (boto3 encodes it for RunInstances only)."""
     return base64.b64encode(text.encode()).decode()
 

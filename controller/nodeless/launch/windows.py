@@ -63,11 +63,11 @@ def _bootstrap_call(bootstrap: Bootstrap) -> str:
         "KubeletExtraArgs": extra_arguments(bootstrap),
         "DNSClusterIP": bootstrap.cluster_dns,
     }
-    words = [f"-{name} {quoted(value)}" for name, value in arguments.items() if value]
+    words = [f"-{name} {quote_string(value)}" for name, value in arguments.items() if value]
     return " ".join((f"& {_VARIABLE}", *words))
 
 
-def quoted(text: str) -> str:
+def quote_string(text: str) -> str:
     """A PowerShell string in which nothing is expanded. Raises PowerShellError."""
     if found := _CONTROL.search(text) or _ANY_TAG.search(text):
         raise PowerShellError(

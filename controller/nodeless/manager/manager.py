@@ -21,7 +21,7 @@ from nodeless.api.errors import problem_of
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
-from nodeless.cloudprovider.instrumented import measured
+from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.controllers.cache_sync import wait_for_cache_sync
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, kept_running
 from nodeless.controllers.server_version import check_server_version, server_version
@@ -235,7 +235,7 @@ class Controller:
             assert_allowed=None if leadership is None else leadership.assert_leading,
         )
         settings.listen(lambda current: aws.use(aws_settings(current, *of_cluster)))
-        cloud = measured(aws, self._metrics)
+        cloud = measure_calls(aws, self._metrics)
         try:
             async with asyncio.TaskGroup() as group:
                 # Side by side: pods that wait are told what keeps the cloud from being used.

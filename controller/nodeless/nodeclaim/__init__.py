@@ -16,7 +16,7 @@ Modules: `view` (what a step sees), `registration` (launch, registration, initia
 that lost each other), `node_classes`, `ownership_sync` (pools and the teardown guard).
 """
 
-from nodeless.nodeclaim.garbage_collection import unclaimed, unlisted, vanished
+from nodeless.nodeclaim.garbage_collection import end_unclaimed, end_vanished, unlisted_claims
 from nodeless.nodeclaim.node_classes import step_node_class
 from nodeless.nodeclaim.ownership_sync import step_pool, step_teardown
 from nodeless.nodeclaim.reconcile import step, step_orphan
@@ -25,12 +25,12 @@ from nodeless.nodeclaim.view import ClaimView, Step
 __all__ = [
     "ClaimView",
     "Step",
+    "end_unclaimed",
+    "end_vanished",
     "step",
     "step_node_class",
     "step_orphan",
     "step_pool",
     "step_teardown",
-    "unclaimed",
-    "unlisted",
-    "vanished",
+    "unlisted_claims",
 ]

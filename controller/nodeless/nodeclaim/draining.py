@@ -163,7 +163,7 @@ def _volume_claims(pod: Pod) -> Iterable[str]:
     yield from (f"{pod.namespace}/{pod.name}-{volume}" for volume, _ in pod.shape.ephemeral_volumes)
 
 
-def listed(pods: tuple[Pod, ...]) -> str:
+def list_keys(pods: tuple[Pod, ...]) -> str:
     """The keys of the first pods, and how many others there are."""
     keys = sorted(pod.key for pod in pods)
     return ", ".join(keys[:5]) + (f" and {len(keys) - 5} others" if len(keys) > 5 else "")

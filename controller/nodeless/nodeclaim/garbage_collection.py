@@ -22,7 +22,7 @@ from nodeless.nodeclaim.deadlines import DEADLINES
 _ENDED = frozenset({"shutting-down", "terminated"})
 
 
-def unclaimed(
+def end_unclaimed(
     snapshot: Snapshot, instances: Iterable[Instance], now: float, grace: float = DEADLINES.instance_grace
 ) -> tuple[Instruction, ...]:
     """What to end of this cluster's live instances: those that no claim knows, and their nodes.
@@ -50,7 +50,7 @@ def unclaimed(
     return tuple(instructions)
 
 
-def unlisted(
+def unlisted_claims(
     snapshot: Snapshot,
     instances: Iterable[Instance],
     listed_at: float,
@@ -70,7 +70,7 @@ def unlisted(
     )
 
 
-def vanished(snapshot: Snapshot, states: Mapping[str, str], now: float) -> tuple[Instruction, ...]:
+def end_vanished(snapshot: Snapshot, states: Mapping[str, str], now: float) -> tuple[Instruction, ...]:
     """Which of the claims that two lists in a row did not show are to end.
 
     Args:

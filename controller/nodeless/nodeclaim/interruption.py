@@ -48,7 +48,7 @@ def claims_by_instance(snapshot: Snapshot) -> dict[str, NodeClaim]:
     return {claim.instance_id: claim for claim in snapshot.claims.values() if claim.provider_id}
 
 
-def interrupted(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warning: Interruption) -> Reaction:
+def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warning: Interruption) -> Reaction:
     """The reaction to a warning; instances that are not in `claims` are somebody else's."""
     instructions: list[Instruction] = []
     offerings: list[tuple[str, str, str]] = []

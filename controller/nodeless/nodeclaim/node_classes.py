@@ -51,7 +51,7 @@ def release(cause: str, node_class: NodeClass) -> tuple[Instruction, ...]:
     )
 
 
-def protected(snapshot: Snapshot) -> tuple[NodeClass, ...]:
+def protected_classes(snapshot: Snapshot) -> tuple[NodeClass, ...]:
     """The node classes that wait for a clean-up before they go, by name."""
     return tuple(
         each for _, each in sorted(snapshot.node_classes.items()) if NODE_CLASS_FINALIZER in each.finalizers

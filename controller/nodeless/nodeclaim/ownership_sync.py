@@ -24,7 +24,7 @@ from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.draining import deadline_of
-from nodeless.nodeclaim.node_classes import protected, release
+from nodeless.nodeclaim.node_classes import protected_classes, release
 from nodeless.nodeclaim.static_pools import surplus
 from nodeless.state.usage import pool_members
 
@@ -111,7 +111,9 @@ def step_teardown(snapshot: Snapshot) -> tuple[Instruction, ...]:
         return deletions + deadlines
     # Node classes are their owner's to delete; nobody would take their finalizers off afterwards.
     released = [
-        instruction for node_class in protected(snapshot) for instruction in release(TEARDOWN, node_class)
+        instruction
+        for node_class in protected_classes(snapshot)
+        for instruction in release(TEARDOWN, node_class)
     ]
     return (
         TerminateEverything(TEARDOWN),

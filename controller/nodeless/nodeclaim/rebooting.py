@@ -39,7 +39,7 @@ from nodeless.model.nodes import (
     Node,
     NodeClaim,
 )
-from nodeless.nodeclaim.draining import Drain, delays_drain, grace_of, listed, requests_to_leave
+from nodeless.nodeclaim.draining import Drain, delays_drain, grace_of, list_keys, requests_to_leave
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
 ISSUED, SUCCEEDED = "RebootIssued", "RebootSucceeded"
@@ -71,7 +71,7 @@ def rebooted_at(claim: NodeClaim) -> float:
     return condition.last_transition_time if condition is not None and over else 0.0
 
 
-def requested(claim: NodeClaim, node: Node, message: str, now: float) -> tuple[Instruction, ...]:
+def request_reboot(claim: NodeClaim, node: Node, message: str, now: float) -> tuple[Instruction, ...]:
     """The request for a reboot: from here on the claim's own steps carry it out, whoever leads."""
     cause, why = cause_of(claim), DisruptionReason.UNHEALTHY
     condition = (
@@ -99,7 +99,7 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
         drain = Drain(REBOOT_FENCE, since, None)
         waiting = tuple(pod for pod in view.pods if delays_drain(pod, drain.taint, now))
         if waiting and (grace is None or now <= since + grace):
-            message = f"{_fault(condition)}; waiting for {len(waiting)} pods to leave: {listed(waiting)}"
+            message = f"{_fault(condition)}; waiting for {len(waiting)} pods to leave: {list_keys(waiting)}"
             status = _with_reason(claim, REBOOT_REQUESTED, message, now)
             asked, protected = requests_to_leave(claim, node, waiting, now, drain)
             held = f"cannot drain: {'; '.join(protected[:5])}"

@@ -37,7 +37,7 @@ class ReservationView:
     reservations: Mapping[str, CapacityReservation]
 
 
-def concerned(claim: NodeClaim) -> bool:
+def is_concerned(claim: NodeClaim) -> bool:
     """Whether there is anything to look at: a reservation, or a partition that is not known."""
     if not claim.is_true(LAUNCHED) or claim.deletion_timestamp is not None:
         return False
@@ -49,7 +49,7 @@ def concerned(claim: NodeClaim) -> bool:
 def step_reservation(view: ReservationView, now: float) -> tuple[Instruction, ...]:
     """What to do about one claim."""
     claim = view.claim
-    if not concerned(claim):
+    if not is_concerned(claim):
         return ()
     reservation = view.reservations.get(claim.labels.get(CAPACITY_RESERVATION_ID, ""))
     if reservation is not None and reservation.expiring(now):

@@ -58,13 +58,13 @@ def next_taints(node: Node, *, closed: bool) -> tuple[Taint, ...]:
     """A node's taints one step on: our own one evicts no more, or is gone; `closed` keeps pods off."""
     evicts = any(_is_ours(taint) and taint.effect == TaintEffect.NO_EXECUTE for taint in node.taints)
     if not (evicts and node.ready):
-        return node.taints if closed else opened(node.taints)
+        return node.taints if closed else without_unregistered(node.taints)
     return tuple(
         replace(taint, effect=TaintEffect.NO_SCHEDULE) if _is_ours(taint) else taint for taint in node.taints
     )
 
 
-def opened(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+def without_unregistered(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The taints without the one that keeps pods off a node which is not registered."""
     return tuple(taint for taint in taints if not _is_ours(taint))
 

@@ -27,7 +27,7 @@ from nodeless.nodeclaim.draining import (
     grace_of,
     is_v1alpha5,
     last_drain,
-    listed,
+    list_keys,
     requests_to_leave,
 )
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
@@ -127,7 +127,7 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     asked, protected = requests_to_leave(
         claim, node, waiting, now, drain, view.surge_pending, view.surge_started
     )
-    message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
+    message = f"waiting for {len(waiting)} pods to leave: {list_keys(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
     status: tuple[Instruction, ...] = ()
     if draining:

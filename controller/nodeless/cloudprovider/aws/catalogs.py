@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from nodeless.cloudprovider import NodeClassUnresolved
 from nodeless.cloudprovider.aws.caching import Clock
-from nodeless.cloudprovider.aws.instance_type_builder import excluding, with_reservations
+from nodeless.cloudprovider.aws.instance_type_builder import exclude_offerings, with_reservations
 from nodeless.cloudprovider.aws.instance_type_math import MIB, capacity, overhead
 from nodeless.cloudprovider.aws.instance_types import InstanceTypes
 from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
@@ -165,7 +165,7 @@ class Catalogs:
     ) -> _Entry:
         if len(self._entries) >= _KEPT:
             self._entries.pop(next(iter(self._entries)))
-        result = excluding(chosen, sold_out) if sold_out else chosen
+        result = exclude_offerings(chosen, sold_out) if sold_out else chosen
         everything, images, reservations = made_of
         entry = _Entry(
             everything, pool.requirements, images, reservations, self.measured, chosen, sold_out, result

@@ -96,14 +96,14 @@ def translate(error: Exception, service: str, operation: str, url: str) -> Cloud
         return CloudUnavailable(
             service,
             f"{service}:{operation} at {url}: the answer cannot be read: {type(error).__name__}: "
-            f"{bounded(str(error), _LONGEST_CAUSE)}",
+            f"{shorten_text(str(error), _LONGEST_CAUSE)}",
             "look at what answers there: a proxy, or an endpoint that is not AWS's",
         )
     if isinstance(error, _NO_CREDENTIALS):
         return CredentialsRefused(
             service,
             type(error).__name__,
-            f"no usable AWS credentials for {service}: {bounded(str(error), _LONGEST_CAUSE)}",
+            f"no usable AWS credentials for {service}: {shorten_text(str(error), _LONGEST_CAUSE)}",
             "give the service account its role (annotation eks.amazonaws.com/role-arn), "
             "or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
@@ -115,11 +115,11 @@ def translate(error: Exception, service: str, operation: str, url: str) -> Cloud
         )
     if isinstance(error, NoRegionError):
         return CloudUnavailable(service, "no AWS region is known", "set AWS_REGION")
-    cause = bounded(str(error), _LONGEST_CAUSE)
+    cause = shorten_text(str(error), _LONGEST_CAUSE)
     return CloudUnavailable(service, f"{service}:{operation} at {url}: {cause}", "see the cause above")
 
 
-def bounded(text: str, longest: int = _LONGEST_MESSAGE) -> str:
+def shorten_text(text: str, longest: int = _LONGEST_MESSAGE) -> str:
     """A text of AWS in one line of printable characters, cut when it is longer than so many."""
     # Twice as much is looked at: what is cut later may have been blanks.
     line = " ".join(text[: 2 * longest].split()).encode("utf-8", "replace").decode()
@@ -130,12 +130,12 @@ def bounded(text: str, longest: int = _LONGEST_MESSAGE) -> str:
 def _client_error(error: ClientError, service: str, operation: str, url: str) -> CloudError:
     details = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
-    code = bounded(str(details.get("Code") or ""), _LONGEST_CODE)
+    code = shorten_text(str(details.get("Code") or ""), _LONGEST_CODE)
     message, evidence = split_call_details(str(details.get("Message") or ""))
-    message = bounded(message)
+    message = shorten_text(message)
     request = str(metadata.get("RequestId", ""))
     found = (evidence, f"request {request}" if request else "")
-    evidence = bounded(", ".join(part for part in found if part), 10 * _LONGEST_MESSAGE)
+    evidence = shorten_text(", ".join(part for part in found if part), 10 * _LONGEST_MESSAGE)
     status = int(metadata.get("HTTPStatusCode", 0))
     if _NO_CODE.fullmatch(code) and status < 500:
         return CloudUnavailable(

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodeless.cloudprovider import CloudUnavailable, NodeClassUnresolved
 from nodeless.cloudprovider.aws.caching import Cache, Clock
-from nodeless.cloudprovider.aws.errors import AwsCallRefused, bounded
+from nodeless.cloudprovider.aws.errors import AwsCallRefused, shorten_text
 from nodeless.cloudprovider.aws.image_parameters import ImageParameter, parameters_for
 from nodeless.cloudprovider.aws.selectors import IMAGES_NOT_FOUND, describe, filters_of, nothing_selected
 from nodeless.cloudprovider.aws.session import AwsSession, invoke
@@ -94,7 +94,7 @@ class Images:
                     continue
                 value = str(answer["Parameter"]["Value"])
                 if not value.startswith("ami-"):
-                    text = f"ssm:GetParameter of {parameter.name}: {bounded(value, 60)!r} is no image"
+                    text = f"ssm:GetParameter of {parameter.name}: {shorten_text(value, 60)!r} is no image"
                     raise CloudUnavailable("ssm", text, "it is asked again")
                 images += [Image(value, kind, parameter.name) for kind in parameter.kinds]
         return in_order(images)

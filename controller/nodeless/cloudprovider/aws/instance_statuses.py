@@ -69,7 +69,7 @@ class InstanceStatuses:
 def _interruption_of(name: str, status: Status, since: float | None, now: float) -> Interruption | None:
     if since is not None and now - since >= IMPAIRED_SECONDS:
         return Interruption(InterruptionKind.IMPAIRED, (name,), sent_at=now)
-    if scheduled(status.get("Events") or ()):
+    if has_scheduled_event(status.get("Events") or ()):
         return Interruption(InterruptionKind.SCHEDULED_CHANGE, (name,), sent_at=now)
     return None
 
@@ -90,7 +90,7 @@ def impaired_since(status: Status, now: float) -> float | None:
     )
 
 
-def scheduled(events: Iterable[Mapping[str, Any]]) -> bool:
+def has_scheduled_event(events: Iterable[Mapping[str, Any]]) -> bool:
     """Whether one of the events will interrupt the instance."""
     return any(
         event.get("Code") in _EVENTS and not str(event.get("Description", "")).startswith(_OVER)

@@ -117,7 +117,7 @@ def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReserva
     )
 
 
-def excluding(
+def exclude_offerings(
     instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
 ) -> tuple[InstanceType, ...]:
     """The catalog with these offerings marked as not available."""

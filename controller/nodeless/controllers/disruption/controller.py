@@ -28,7 +28,7 @@ from nodeless.disruption import (
     validate,
     what_changed,
 )
-from nodeless.disruption.candidates import replacing
+from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.disruption.command_history import Waiting
 from nodeless.disruption.events import BLOCKED, command_events, invalid_annotation_events, reason_of
 from nodeless.disruption.repair_policy import RepairPolicy, usual_policies
@@ -169,7 +169,7 @@ class DisruptionLoop:
         for key in self._failed_steps - {step.key for step in steps}:
             self._record_success(self._failed_steps, key)
         await self._executor.carry_out(command_events(self._cluster.snapshot))
-        self._idle = snapshot if not steps and not replacing(snapshot) else None
+        self._idle = snapshot if not steps and not claims_by_replacement(snapshot) else None
 
     async def _take(self, step: CommandStep, snapshot: Snapshot) -> None:
         """The next step of one command; what fails there is kept to that command, which rests for a while."""

@@ -18,7 +18,7 @@ from nodeless.controllers.executor.failed_checks import FailedChecks
 from nodeless.controllers.executor.instances import Instances
 from nodeless.controllers.executor.surges import Surges
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME, Guard
-from nodeless.disruption.candidates import replacing
+from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.kube import ApiClient, ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.decoding import decode_node_document
@@ -254,7 +254,7 @@ class InstructionExecutor:
         self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
 
     def _count_deletion(self, claim: NodeClaim, reason: str) -> None:
-        replaced = any(claim.name in olds for olds in replacing(self._cluster.snapshot).values())
+        replaced = any(claim.name in olds for olds in claims_by_replacement(self._cluster.snapshot).values())
         label = method_and_action(reason, replaced=replaced)
         self._metrics.nodes.terminated.labels(label, claim.pool.name).inc()
         if label != reason or reason == INTERRUPTED:

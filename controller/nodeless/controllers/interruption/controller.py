@@ -14,7 +14,7 @@ from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
 from nodeless.model.nodes import NodeClaim
-from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
+from nodeless.nodeclaim.interruption import claims_by_instance, react_to_warning
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.timing import TIMING, Timing
@@ -100,7 +100,7 @@ class InterruptionLoop:
             self._log.warning(f"message thrown away: {message.problem}")
         if message.sent_at is not None:
             self._metrics.interruption_latency.observe(max(0.0, self._timing.wall_clock() - message.sent_at))
-        reaction = interrupted(self._cluster.snapshot, claims, message)
+        reaction = react_to_warning(self._cluster.snapshot, claims, message)
         # First, and whether or not the rest succeeds: no replacement may go to the pool that runs dry.
         self._cloud.mark_unavailable(reaction.offerings)
         if reaction.instructions:

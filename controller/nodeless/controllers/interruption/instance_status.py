@@ -13,7 +13,7 @@ from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
 from nodeless.model.nodes import NodeClaim
-from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
+from nodeless.nodeclaim.interruption import claims_by_instance, react_to_warning
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 
@@ -63,7 +63,7 @@ class InstanceStatusController:
                     await self._react(warning, claims)
 
     async def _react(self, warning: Interruption, claims: dict[str, NodeClaim]) -> None:
-        reaction = interrupted(self._cluster.snapshot, claims, warning)
+        reaction = react_to_warning(self._cluster.snapshot, claims, warning)
         if not reaction.instructions:
             return
         self._log.warning(

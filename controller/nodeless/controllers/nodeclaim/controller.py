@@ -15,8 +15,8 @@ from nodeless.controllers.error_boundary import (
     Subject,
     cause_of,
     is_transient,
-    quarantined,
-    released,
+    quarantine_conditions,
+    release_conditions,
 )
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.nodeclaim.launcher import Launcher, RetryLaterError
@@ -173,13 +173,13 @@ class ClaimLoop:
         subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
         self._queue.add_in(key, self._boundary.caught(key, error, version, subject))
         if claim is not None:
-            await self._show(claim, quarantined(claim.conditions, cause_of(error), self._now()))
+            await self._show(claim, quarantine_conditions(claim.conditions, cause_of(error), self._now()))
 
     async def _record_success(self, key: str) -> None:
         self._boundary.passed(key)
         claim = self._cluster.snapshot.claims.get(key)
         if claim is not None and claim.is_true(QUARANTINED):
-            await self._show(claim, released(claim.conditions, self._now()))
+            await self._show(claim, release_conditions(claim.conditions, self._now()))
 
     async def _show(self, claim: NodeClaim, conditions: tuple[Condition, ...]) -> None:
         """Write the conditions of a claim, if they say something new; a failure stops nothing."""

@@ -15,7 +15,7 @@ from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen
 from nodeless.model.instructions import Instruction
 from nodeless.model.nodes import Instance, NodeClaim
-from nodeless.nodeclaim import unclaimed, unlisted, vanished
+from nodeless.nodeclaim import end_unclaimed, end_vanished, unlisted_claims
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.timing import TIMING, Timing
@@ -74,18 +74,18 @@ class Collector:
     async def _end_unclaimed(self, instances: tuple[Instance, ...]) -> tuple[Instruction, ...]:
         now = self._now()
         grace = self._timing.claims.instance_grace
-        if not unclaimed(self._cluster.snapshot, instances, now, grace):
+        if not end_unclaimed(self._cluster.snapshot, instances, now, grace):
             return ()
         snapshot = self._cluster.snapshot
         for claim in await self._executor.claims.listed():
             snapshot = apply(snapshot, ClaimSeen(claim))
-        return unclaimed(snapshot, instances, now, grace)
+        return end_unclaimed(snapshot, instances, now, grace)
 
     async def _end_vanished(
         self, instances: tuple[Instance, ...], listed_at: float
     ) -> tuple[Instruction, ...]:
         snapshot, grace = self._cluster.snapshot, self._timing.claims.claim_grace
-        lacking = unlisted(snapshot, instances, listed_at, grace)
+        lacking = unlisted_claims(snapshot, instances, listed_at, grace)
         missed = {name: snapshot.claims[name] for name in lacking}
         before, self._missed = self._missed, frozenset((name, each.uid) for name, each in missed.items())
         doubted = [each for name, each in missed.items() if (name, each.uid) in before]
@@ -93,7 +93,7 @@ class Collector:
         states_by_name = {
             each.name: state for each, state in zip(doubted, states, strict=True) if state is not None
         }
-        return vanished(self._cluster.snapshot, states_by_name, self._now())
+        return end_vanished(self._cluster.snapshot, states_by_name, self._now())
 
     async def _state(self, claim: NodeClaim) -> str | None:
         """What the cloud says of a claim's instance; None where it could not be asked."""

@@ -8,7 +8,7 @@ from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.placement import CapacityReservation
-from nodeless.nodeclaim.reservations import ReservationView, concerned, step_reservation
+from nodeless.nodeclaim.reservations import ReservationView, is_concerned, step_reservation
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.timing import TIMING, Timing
@@ -48,7 +48,7 @@ class ReservationLoop:
             CloudError, ApiError, ApiUnavailable: Not all is done; the next look does it.
         """
         snapshot = self._cluster.snapshot
-        claims = [claim for _, claim in sorted(snapshot.claims.items()) if concerned(claim)]
+        claims = [claim for _, claim in sorted(snapshot.claims.items()) if is_concerned(claim)]
         if not claims:
             return
         instances = {each.provider_id: each for each in await self._cloud.instances()}

@@ -14,8 +14,8 @@ from nodeless.controllers.error_boundary import (
     Subject,
     cause_of,
     is_transient,
-    quarantined,
-    released,
+    quarantine_conditions,
+    release_conditions,
 )
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.instances import StillThereError
@@ -215,14 +215,14 @@ class PoolLoop:
         wait = self._boundary.caught(key, error, str(found.generation) if found else "", on)
         self._queue.add_in(key, max(wait, _RETRY_SECONDS))
         if found is not None:
-            await self._show(found, quarantined(found.conditions, cause_of(error), self._now()))
+            await self._show(found, quarantine_conditions(found.conditions, cause_of(error), self._now()))
 
     async def _record_success(self, key: str) -> None:
         self._boundary.passed(key)
         found = self._subject(key)
         known = {each.type: each for each in found.conditions} if found is not None else {}
         if found is not None and QUARANTINED in known and known[QUARANTINED].status == "True":
-            await self._show(found, released(found.conditions, self._now()))
+            await self._show(found, release_conditions(found.conditions, self._now()))
 
     async def _show(self, found: Pool | NodeClass, conditions: tuple[Condition, ...]) -> None:
         """Write conditions, if they say something new; whatever comes of it, the work goes on."""
