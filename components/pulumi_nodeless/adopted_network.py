@@ -47,8 +47,8 @@ class AdoptedNetwork(pulumi.ComponentResource):
         reader.check()
         super().__init__("nodeless:index:AdoptedNetwork", name, {}, opts)
         self.vpc_id = pulumi.Output.from_input(args["vpc_id"])
-        self.private_subnet_ids = self._tagged(private, names.private_subnet_tags(cluster))
-        self.public_subnet_ids = self._tagged(public, names.public_subnet_tags(cluster))
+        self.private_subnet_ids = self._tag_subnets(private, names.private_subnet_tags(cluster))
+        self.public_subnet_ids = self._tag_subnets(public, names.public_subnet_tags(cluster))
         self.register_outputs(
             {
                 "vpcId": self.vpc_id,
@@ -57,7 +57,7 @@ class AdoptedNetwork(pulumi.ComponentResource):
             }
         )
 
-    def _tagged(self, subnets: Sequence[str], tags: Mapping[str, str]) -> pulumi.Output[Sequence[str]]:
+    def _tag_subnets(self, subnets: Sequence[str], tags: Mapping[str, str]) -> pulumi.Output[Sequence[str]]:
         """The subnets' ids; known when the tags are there, so that what looks for them comes later."""
         made = [
             aws.ec2.Tag(

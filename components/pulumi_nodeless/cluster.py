@@ -140,7 +140,7 @@ class Cluster(pulumi.ComponentResource):
         self._eks = eks.Cluster(
             f"{name}-eks",
             name=options.cluster_name,
-            version=self._offered(options.kubernetes_version),
+            version=self._check_offered(options.kubernetes_version),
             vpc_id=args["vpc_id"],
             private_subnet_ids=args["private_subnet_ids"],
             public_subnet_ids=args.get("public_subnet_ids"),
@@ -207,7 +207,7 @@ class Cluster(pulumi.ComponentResource):
         told = aws.eks.get_cluster_output(name=cluster, opts=pulumi.InvokeOutputOptions(parent=self))
         return told.apply(lambda answer: str(answer.vpc_config.cluster_security_group_id))
 
-    def _offered(self, version: str | None) -> pulumi.Input[str] | None:
+    def _check_offered(self, version: str | None) -> pulumi.Input[str] | None:
         """The version, if EKS offers it: asked of EKS while the program runs, in a preview as well."""
         if version is None:
             return None

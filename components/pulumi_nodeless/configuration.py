@@ -56,12 +56,12 @@ def environment_args(namespace: str, default_name: str) -> EnvironmentArgs:
     Raises:
         ConfigurationError: with every key that is not declared, and every value of another kind.
     """
-    given = _given(namespace)
-    problems = [_undeclared(namespace, key) for key in sorted(given.keys() - KEYS.keys())]
+    given = _keys_of(namespace)
+    problems = [_undeclared_key(namespace, key) for key in sorted(given.keys() - KEYS.keys())]
     read: dict[str, Any] = {}
     for key in KEYS.keys() & given.keys():
         try:
-            read[key] = _parsed(given[key], KEYS[key])
+            read[key] = _parse(given[key], KEYS[key])
         except ValueError:
             problems.append(Problem(key, f"expected {called(KEYS[key])}, got {given[key]!r}"))
     if problems:
@@ -84,7 +84,7 @@ def require_provider_key(namespace: str, key: str, instead: str) -> str:
         ConfigurationError: with every other key of the namespace.
         ConfigMissingError: the key is not set.
     """
-    others = sorted(_given(namespace).keys() - {key})
+    others = sorted(_keys_of(namespace).keys() - {key})
     if others:
         problems = [
             Problem(other, "has no effect here", _nearest(namespace, other, (key,)) or instead)
@@ -107,7 +107,7 @@ def faults_by_key(namespace: str) -> Iterator[None]:
         raise ConfigurationError(namespace, wire_problems(error, EnvironmentArgs)) from None
 
 
-def _given(namespace: str) -> dict[str, str]:
+def _keys_of(namespace: str) -> dict[str, str]:
     """The keys of a namespace with their texts: `pulumi.Config` only reads keys whose names are known."""
     prefix = f"{namespace}:"
     values = {**engine_config.get_config_env(), **engine_config.CONFIG.get()}
@@ -131,7 +131,7 @@ def _unset(key: str, value: Any) -> bool:
     return value in ("", [], {}) or (key in _UNSET_WHEN_FALSE and not value)
 
 
-def _undeclared(namespace: str, key: str) -> Problem:
+def _undeclared_key(namespace: str, key: str) -> Problem:
     if python_name(key) in WITHOUT_KEY:
         return Problem(key, "no such key", "a program of your own gives it; see examples/README.md")
     return Problem(key, "no such key", _nearest(namespace, key, KEYS) or "Pulumi.yaml lists the keys")
@@ -148,7 +148,7 @@ def _plain(key: str) -> str:
     return key.replace("_", "").replace("-", "").lower()
 
 
-def _parsed(text: str, kind: Any) -> Any:
+def _parse(text: str, kind: Any) -> Any:
     """The value that a text of the configuration stands for.
 
     Raises:

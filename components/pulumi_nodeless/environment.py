@@ -202,7 +202,7 @@ class Environment(pulumi.ComponentResource):
         guard = TeardownGuard(
             f"{name}-teardown",
             self._guard_args(controller, minutes),
-            self._held(in_cluster, served),
+            self._options_of_pools(in_cluster, served),
         )
         capacity = Capacity(
             f"{name}-capacity",
@@ -219,7 +219,7 @@ class Environment(pulumi.ComponentResource):
                 "controller_namespace": namespace,
                 "region": pulumi.Output.from_input(cluster.arn).apply(region_of),
             },
-            self._held(in_cluster, [*served, guard]),
+            self._options_of_pools(in_cluster, [*served, guard]),
         )
         if with_dns and not dns_on_fargate(profiles):
             coredns_on_nodes(
@@ -359,7 +359,7 @@ class Environment(pulumi.ComponentResource):
                 args[key] = self._args[key]
         return Network(name, args, child)
 
-    def _held(
+    def _options_of_pools(
         self, in_cluster: pulumi.ResourceOptions, after: Sequence[pulumi.Resource]
     ) -> pulumi.ResourceOptions:
         """Of guard and pools: protected like the network, or all nodes would end before that refuses."""

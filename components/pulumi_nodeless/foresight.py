@@ -149,7 +149,7 @@ class _Preview:
 
     async def _report(self, known: Sequence[tuple[Declaration, Any]]) -> None:
         recorded = await recorded_pools()
-        removed = None if recorded is None else await self._removed(recorded)
+        removed = None if recorded is None else await self._removed_pools(recorded)
         clusters: dict[str, list[tuple[Declaration, Any]]] = {}
         for declaration, values in known:
             if contains_unknowns(values):
@@ -162,7 +162,7 @@ class _Preview:
             question = _question(together, removed)
             _tell(together[0][0], await asyncio.to_thread(answer, question))
 
-    async def _removed(self, recorded: Sequence[RecordedPool]) -> list[str]:
+    async def _removed_pools(self, recorded: Sequence[RecordedPool]) -> list[str]:
         """Uids of the pools that were declared at the last update and are not now."""
         urns = {await pool.urn.future() for each in self._declared for pool in each.pools}
         if self._stack is None:

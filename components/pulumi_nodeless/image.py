@@ -83,7 +83,7 @@ class ControllerImage(pulumi.ComponentResource):
         build_args = {"VERSION": version, "REVISION": revision}
         if base:
             build_args |= {"BUILD_BASE": base, "RUN_BASE": base}
-        self.image = self._built(name, repository, source, platforms, build_args)
+        self.image = self._build(name, repository, source, platforms, build_args)
         self.register_outputs({"image": self.image, "repositoryUrl": self.repository_url})
 
     def _repository(
@@ -123,7 +123,7 @@ class ControllerImage(pulumi.ComponentResource):
         )
         return repository
 
-    def _built(
+    def _build(
         self,
         name: str,
         repository: aws.ecr.Repository,

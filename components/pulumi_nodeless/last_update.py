@@ -43,9 +43,9 @@ async def recorded_resources() -> dict[str, dict[str, Any]] | None:
     """
     try:
         stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-        if not await _asked("readStackOutputs", name=stack):
+        if not await _ask_engine("readStackOutputs", name=stack):
             return None
-        return await _asked("readStackResourceOutputs", stackName=stack)
+        return await _ask_engine("readStackResourceOutputs", stackName=stack)
     except Exception as error:  # nothing that is in the way of a report may end a preview
         pulumi.log.debug(f"the state of the stack cannot be read: {error}")
         return None
@@ -64,7 +64,7 @@ async def recorded_pools() -> tuple[RecordedPool, ...] | None:
     )
 
 
-async def _asked(function: str, **arguments: str) -> dict[str, Any]:
+async def _ask_engine(function: str, **arguments: str) -> dict[str, Any]:
     """The outputs in the answer of one of the engine's functions."""
     given = struct_pb2.Struct()
     given.update(arguments)

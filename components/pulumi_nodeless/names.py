@@ -108,13 +108,13 @@ def image_repository(cluster: str) -> str:
 
 def private_subnet_tags(cluster: str) -> dict[str, str]:
     """Tags by which nodes and internal load balancers find their subnets."""
-    return {"kubernetes.io/role/internal-elb": "1", DISCOVERY_TAG: cluster, **_shared(cluster)}
+    return {"kubernetes.io/role/internal-elb": "1", DISCOVERY_TAG: cluster, **_shared_tags(cluster)}
 
 
 def public_subnet_tags(cluster: str) -> dict[str, str]:
     """Tags by which internet-facing load balancers find their subnets."""
-    return {"kubernetes.io/role/elb": "1", **_shared(cluster)}
+    return {"kubernetes.io/role/elb": "1", **_shared_tags(cluster)}
 
 
-def _shared(cluster: str) -> dict[str, str]:
+def _shared_tags(cluster: str) -> dict[str, str]:
     return {f"kubernetes.io/cluster/{cluster}": "shared"}

@@ -92,11 +92,11 @@ def require_same_zones(zones: Sequence[str], cidr: str, standing: StandingNetwor
     for position, zone in enumerate(zones):
         old = standing.zones.get(position, zone)
         if old != zone and standing.cidr == cidr:
-            raise pulumi.RunError(_moved(position, old, zone, standing))
+            raise pulumi.RunError(_describe_move(position, old, zone, standing))
     return zones
 
 
-def _moved(position: int, old: str, zone: str, standing: StandingNetwork) -> str:
+def _describe_move(position: int, old: str, zone: str, standing: StandingNetwork) -> str:
     stood = [standing.zones[zone] for zone in sorted(standing.zones)]
     if position < _LASTING_ZONES:
         hint = f"keep {', '.join(stood[: position + 1])} at the beginning, and add zones at the end"

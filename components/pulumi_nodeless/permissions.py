@@ -62,14 +62,14 @@ def _lines() -> Iterator[str]:
 
 def _row(statement: Mapping[str, Any]) -> str:
     conditions = [
-        f"{key} {operator} {_listed(value)}"
+        f"{key} {operator} {_format_list(value)}"
         for operator, tests in statement.get("Condition", {}).items()
         for key, value in tests.items()
     ]
-    on, actions = _listed(statement["Resource"]), _listed(statement["Action"])
+    on, actions = _format_list(statement["Resource"]), _format_list(statement["Action"])
     cells = (statement["Sid"], actions, on, "<br>".join(conditions))
     return "| " + " | ".join(cells) + " |"
 
 
-def _listed(value: str | list[str]) -> str:
+def _format_list(value: str | list[str]) -> str:
     return ", ".join(f"`{each}`" for each in ([value] if isinstance(value, str) else value))

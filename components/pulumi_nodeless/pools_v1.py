@@ -100,12 +100,14 @@ def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:
     template: dict[str, Any] = {
         "nodeClassRef": {"group": _GROUP, "kind": "EC2NodeClass", "name": args["node_class"]},
         "requirements": [_requirement(requirement) for requirement in args.get("requirements") or ()],
-        **_given(args, expire_after="expireAfter", termination_grace_period="terminationGracePeriod"),
+        **_rename_fields(args, expire_after="expireAfter", termination_grace_period="terminationGracePeriod"),
         **whole_lists(args, taints="taints", startup_taints="startupTaints"),
     }
     metadata = {name: args[name] for name in ("labels", "annotations") if args.get(name)}
     disruption = {
-        **_given(args, consolidation_policy="consolidationPolicy", consolidate_after="consolidateAfter"),
+        **_rename_fields(
+            args, consolidation_policy="consolidationPolicy", consolidate_after="consolidateAfter"
+        ),
         **whole_lists(args, budgets="budgets"),
     }
     spec: dict[str, Any] = {"template": {**({"metadata": metadata} if metadata else {}), "spec": template}}
@@ -134,7 +136,7 @@ def node_class_spec(
         **_identity(args, instance_profile),
         "subnetSelectorTerms": terms,
         "securityGroupSelectorTerms": terms,
-        **_given(args, user_data="userData", detailed_monitoring="detailedMonitoring"),
+        **_rename_fields(args, user_data="userData", detailed_monitoring="detailedMonitoring"),
     }
     if tags := args.get("tags"):
         spec["tags"] = tags
@@ -145,13 +147,13 @@ def node_class_spec(
 
 def _identity(args: Mapping[str, Any], default: Any) -> dict[str, Any]:
     """Role and instance profile as they are given; where neither is, the default profile."""
-    given = _given(args, role="role", instance_profile="instanceProfile")
+    given = _rename_fields(args, role="role", instance_profile="instanceProfile")
     return given or {"instanceProfile": default}
 
 
 def _requirement(args: Mapping[str, Any]) -> dict[str, Any]:
-    return _given(args, key="key", operator="operator", values="values", min_values="minValues")
+    return _rename_fields(args, key="key", operator="operator", values="values", min_values="minValues")
 
 
-def _given(args: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+def _rename_fields(args: Mapping[str, Any], **fields: str) -> dict[str, Any]:
     return {field: args[name] for name, field in fields.items() if args.get(name) is not None}
