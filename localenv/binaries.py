@@ -80,7 +80,7 @@ def opentofu(report: Report | None = None) -> Path:
 
 def tofu_provider(name: str, report: Report | None = None) -> Path:
     """Our provider of OpenTofu called `name` (aws, helm); otherwise as `control_plane_binaries`."""
-    return _built(tofu_provider_program(name), report or StreamReport())
+    return _build(tofu_provider_program(name), report or StreamReport())
 
 
 def actionlint(report: Report | None = None) -> Path:
@@ -202,10 +202,10 @@ def _on_path_or_built(program: GoProgram, report: Report) -> Path:
     on_path = shutil.which(program.output)
     if on_path is not None:
         return Path(on_path)
-    return _built(program, report)
+    return _build(program, report)
 
 
-def _built(program: GoProgram, report: Report) -> Path:
+def _build(program: GoProgram, report: Report) -> Path:
     def make(folder: Path) -> None:
         build(program, folder, report)
 

@@ -42,7 +42,7 @@ class CertificateAuthority:
         folder.chmod(0o700)
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._certificate = _signed(_name(name), self._key, _name(name), self._key)
+        self._certificate = _sign(_name(name), self._key, _name(name), self._key)
         self.certificate_file = folder / "ca.crt"
         self.key_file = folder / "ca.key"
         self.certificate_file.write_bytes(self.certificate)
@@ -91,7 +91,7 @@ class CertificateAuthority:
     ) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
         extensions = (x509.ExtendedKeyUsage([usage]), _AUTHORITY(self._key.public_key()), *more)
-        signed = _signed(subject, key, self._certificate.subject, self._key, extensions)
+        signed = _sign(subject, key, self._certificate.subject, self._key, extensions)
         return Certificate(signed.public_bytes(serialization.Encoding.PEM), _private_pem(key))
 
 
@@ -108,7 +108,7 @@ def same_certificates(base64_pem: str, pem: bytes) -> bool:
 _AUTHORITY = x509.AuthorityKeyIdentifier.from_issuer_public_key
 
 
-def _signed(
+def _sign(
     subject: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     issuer: x509.Name,

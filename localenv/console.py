@@ -89,7 +89,7 @@ class LabView:
             parts += [
                 Text(),
                 node_table(self._picture.nodes, self._console.width),
-                Text(_pending(self._picture)),
+                Text(_format_pending(self._picture)),
             ]
         self._live.update(Group(*parts), refresh=True)
 
@@ -137,7 +137,7 @@ def _pods(names: tuple[str, ...]) -> str:
     return f"{len(names)}: {', '.join(names[:_PODS_SHOWN])}" + (f" and {more} more" if more > 0 else "")
 
 
-def _pending(picture: ClusterView) -> str:
+def _format_pending(picture: ClusterView) -> str:
     return f"pending pods: {len(picture.pending)}   cost per hour: ${picture.cost_per_hour:.4f}"
 
 

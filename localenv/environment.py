@@ -213,7 +213,7 @@ class Environment:
     def destroy(self) -> dict[str, int]:
         """Destroy the stack, the controller's nodes included. Raises EnvironmentFailed."""
         with Stages(self.report) as stages, _part(stages, "destroying the stack") as title:
-            changes = self.stack.destroy(_counting(stages, title))
+            changes = self.stack.destroy(_counter_of(stages, title))
             addons.remove(self.api)
             return changes
 
@@ -331,7 +331,7 @@ class Environment:
 
     def _up(self, stages: Stages) -> dict[str, int]:
         with _part(stages, "Pulumi stack") as title:
-            changes = self.stack.up(_counting(stages, title))
+            changes = self.stack.up(_counter_of(stages, title))
         with _part(stages, "add-ons"):
             addons.install(self.api, self.aws.client("eks"), self.options.cluster_name)
         with _part(stages, "controller"):
@@ -361,7 +361,7 @@ def _part(stages: Stages | None, title: str) -> Iterator[str]:
         raise EnvironmentFailed(title, error) from error
 
 
-def _counting(stages: Stages, title: str) -> _Counter:
+def _counter_of(stages: Stages, title: str) -> _Counter:
     return _Counter(stages, title)
 
 

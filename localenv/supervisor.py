@@ -57,7 +57,9 @@ class Supervisor:
         deaths = self._aws.processes.deaths()
         if deaths and not self._aws_lost:
             self._aws_lost = True
-            self.say(f"{_ending(deaths[0])} and all it held is gone; hint: stop and start the environment")
+            self.say(
+                f"{_describe_end(deaths[0])} and all it held is gone; hint: stop and start the environment"
+            )
 
     def _heal(self, processes: Processes, heal: Callable[[], object]) -> None:
         deaths = processes.deaths()
@@ -66,7 +68,7 @@ class Supervisor:
         began = time.monotonic()
         heal()
         for death in deaths:
-            self.say(f"{_ending(death)}: started again, works after {time.monotonic() - began:.1f} s")
+            self.say(f"{_describe_end(death)}: started again, works after {time.monotonic() - began:.1f} s")
 
     def _restart_kubelets(self) -> None:
         ready = self._kubelets.directory / READY_FILE
@@ -77,6 +79,6 @@ class Supervisor:
         )
 
 
-def _ending(death: ProcessDied) -> str:
+def _describe_end(death: ProcessDied) -> str:
     """`etcd was killed by SIGKILL`, without its log."""
     return str(death).partition(";")[0]

@@ -88,7 +88,7 @@ def _dispatch(
             state.calls.clear()
             return _json(200, {})
         case ("GET", name):
-            return _shown(state, moto, name)
+            return _show(state, moto, name)
         case ("PUT", "faults"):
             state.faults = _faults(document)
             return _json(200, _faults_document(state.faults))
@@ -109,7 +109,7 @@ def _dispatch(
             return _json(404, {"error": f"no control endpoint {request[0]} {PREFIX}{request[1]}"})
 
 
-def _shown(state: LocalState, moto: MotoServer, name: str) -> WireResponse:
+def _show(state: LocalState, moto: MotoServer, name: str) -> WireResponse:
     match name:
         case "health":
             return _json(200, {"status": "ok", "region": state.region})
@@ -138,7 +138,7 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         capacity=tuple(_pool(each) for each in document.get("capacity", [])),
         throttle=int(document.get("throttle", 0)),
         unreachable=bool(document.get("unreachable", False)),
-        impaired=_impaired(document.get("impaired", [])),
+        impaired=_read_impairment(document.get("impaired", [])),
         scheduled={str(name): str(code) for name, code in document.get("scheduled", {}).items()},
         errors={str(action): CallFault(**fault) for action, fault in document.get("errors", {}).items()},
         quotas={str(kind): int(cpus) for kind, cpus in document.get("quotas", {}).items()},
@@ -147,11 +147,11 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         boot=tuple(_boot(each) for each in document.get("boot", [])),
         delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
         lost={str(action): int(times) for action, times in document.get("lost", {}).items()},
-        garbled=_garbled(document.get("garbled", {})),
+        garbled=_read_garbled_fault(document.get("garbled", {})),
     )
 
 
-def _garbled(given: Mapping[str, Any]) -> GarbledFault:
+def _read_garbled_fault(given: Mapping[str, Any]) -> GarbledFault:
     actions = tuple(map(str, given.get("actions", ())))
     return GarbledFault(**{**given, "actions": actions})
 
@@ -164,7 +164,7 @@ def _pool(pool: Mapping[str, Any]) -> CapacityFault:
     return CapacityFault(*names, remaining=int(pool.get("remaining", 0)), code=str(pool.get("code", "")))
 
 
-def _impaired(given: Any) -> dict[str, float | None]:
+def _read_impairment(given: Any) -> dict[str, float | None]:
     if isinstance(given, Mapping):
         return {str(name): time.time() - float(seconds) for name, seconds in given.items()}
     return dict.fromkeys(map(str, given))

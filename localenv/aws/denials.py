@@ -38,14 +38,14 @@ def denies(policies: Iterable[Mapping[str, Any]], action: str) -> bool:
     return any(
         statement.get("Effect") == "Deny"
         and not statement.get("Condition")
-        and "*" in _listed(statement.get("Resource"))
-        and any(fnmatchcase(action.lower(), each.lower()) for each in _listed(statement.get("Action")))
+        and "*" in _as_list(statement.get("Resource"))
+        and any(fnmatchcase(action.lower(), each.lower()) for each in _as_list(statement.get("Action")))
         for policy in policies
-        for statement in _listed(policy.get("Statement"))
+        for statement in _as_list(policy.get("Statement"))
     )
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """A member that may be written as one or as several."""
     if value is None:
         return []

@@ -24,14 +24,14 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
     reservations, token = moto_instances.chosen(call)
     for reservation in reservations:
         reservation["Instances"] = [
-            _detailed(call, i) for i in reservation["Instances"] if i["InstanceId"] not in hidden
+            _add_details(call, i) for i in reservation["Instances"] if i["InstanceId"] not in hidden
         ]
     return moto_instances.rendered(
         (reservation for reservation in reservations if reservation["Instances"]), token
     )
 
 
-def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
+def _add_details(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
     details = current(call.state, call.state.instance_details.get(instance["InstanceId"], {}))
     placement = {**instance["Placement"], **details.pop("Placement", {})}
     told: list[dict[str, Any]] = details.pop("NetworkInterfaces", [])
@@ -47,12 +47,12 @@ def describe_network_interfaces(call: Call) -> dict[str, Any]:
     """ec2.DescribeNetworkInterfaces, with what the launch template asked of an instance's interfaces."""
     answer = call.forward()
     answer["NetworkInterfaces"] = [
-        _shaped(call, network_interface) for network_interface in answer["NetworkInterfaces"]
+        _shape_interface(call, network_interface) for network_interface in answer["NetworkInterfaces"]
     ]
     return answer
 
 
-def _shaped(call: Call, interface: dict[str, Any]) -> dict[str, Any]:
+def _shape_interface(call: Call, interface: dict[str, Any]) -> dict[str, Any]:
     attachment = interface.get("Attachment") or {}
     details = call.state.instance_details.get(attachment.get("InstanceId", ""), {})
     told: list[dict[str, Any]] = details.get("NetworkInterfaces", [])

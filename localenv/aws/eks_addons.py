@@ -34,13 +34,13 @@ def default_version(addon: str, kubernetes_version: str) -> str:
 
 def describe_addon_versions(call: Call) -> dict[str, Any]:
     name, version = call.parameters.get("addonName"), call.parameters.get("kubernetesVersion")
-    addons = [_described(addon, version) for addon in CATALOG if name in {None, addon}]
+    addons = [_describe_versions(addon, version) for addon in CATALOG if name in {None, addon}]
     if name is not None and not addons:
         raise invalid(f"Addon {name} specified is not supported")
     return {"addons": addons}
 
 
-def _described(addon: str, kubernetes_version: str | None) -> dict[str, Any]:
+def _describe_versions(addon: str, kubernetes_version: str | None) -> dict[str, Any]:
     versions: dict[str, list[str]] = {}
     for cluster_version in VERSIONS:
         if kubernetes_version in {None, cluster_version}:

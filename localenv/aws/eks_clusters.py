@@ -81,11 +81,11 @@ def create_cluster(call: Call) -> dict[str, Any]:
         record = ClusterRecord(document)
         call.state.clusters[key] = record
         admit_creator(call, record)
-        return {"cluster": {**_described(call, record), "status": "CREATING"}}
+        return {"cluster": {**_describe_cluster(call, record), "status": "CREATING"}}
 
 
 def describe_cluster(call: Call) -> dict[str, Any]:
-    return {"cluster": _described(call, cluster_of(call, "name"))}
+    return {"cluster": _describe_cluster(call, cluster_of(call, "name"))}
 
 
 def list_clusters(call: Call) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def delete_cluster(call: Call) -> dict[str, Any]:
         if record.cluster.get("deletionProtection"):
             message = "Cluster deletion is blocked: deletion protection is enabled"
             raise AwsError("InvalidRequestException", message)
-        described = _described(call, record)
+        described = _describe_cluster(call, record)
         del call.state.clusters[f"{call.region}/{record.cluster['name']}"]
         group = record.cluster["resourcesVpcConfig"]["clusterSecurityGroupId"]
         # EKS too leaves the group behind when something still uses it.
@@ -299,7 +299,7 @@ def _delete_group(call: Call, group: str) -> None:
             raise
 
 
-def _described(call: Call, record: ClusterRecord) -> dict[str, Any]:
+def _describe_cluster(call: Call, record: ClusterRecord) -> dict[str, Any]:
     """The cluster's document, with the control plane that stands behind it now."""
     identity, cluster = call.state.cluster, record.cluster
     if identity is not None:

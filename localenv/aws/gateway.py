@@ -103,7 +103,7 @@ class Gateway:
                 raise AwsError("MissingAuthenticationToken", "Request is missing Authentication Token", 403)
             entry["principal"] = authenticate(scope) if scope else ""
             if self._state.take_throttle():
-                raise _throttled(service)
+                raise _throttling_error(service)
             parameters = self._parameters(service, operation, environ, body, uri)
             entry["parameters"] = parameters
             rehearsed = service == "ec2" and parameters is not None and bool(parameters.get("DryRun"))
@@ -128,7 +128,7 @@ class Gateway:
         except MotoError as error:
             answer = self._refuse(service, operation, AwsError(error.code, error.message), entry)
         except NotImplementedError as error:
-            answer = self._refuse(service, operation, _unsupported(error), entry)
+            answer = self._refuse(service, operation, _unsupported_error(error), entry)
         self._state.record({**entry, "status": answer.status})
         if entry.get("error") == "DryRunOperation":
             # Delays and losses are of calls that do something.
@@ -137,9 +137,9 @@ class Gateway:
             time.sleep(late)
         if self._state.take_loss(operation or ""):
             _drop(environ)
-        return self._garbled(answer, operation or "", str(entry["principal"] or ""))
+        return self._garble(answer, operation or "", str(entry["principal"] or ""))
 
-    def _garbled(self, answer: WireResponse, operation: str, principal: str) -> WireResponse:
+    def _garble(self, answer: WireResponse, operation: str, principal: str) -> WireResponse:
         fault = self._state.faults.garbled
         if not fault.chance or fault.principal not in principal:
             return answer
@@ -258,14 +258,14 @@ def _route(service: str, method: str, path: str) -> tuple[str | None, dict[str, 
     return None, {}
 
 
-def _throttled(service: str) -> AwsError:
+def _throttling_error(service: str) -> AwsError:
     if service == "ec2":
         return AwsError("RequestLimitExceeded", "Request limit exceeded.", 503)
     code = "Throttling" if service in {"iam", "sts"} else "ThrottlingException"
     return AwsError(code, "Rate exceeded", 400)
 
 
-def _unsupported(error: NotImplementedError) -> AwsError:
+def _unsupported_error(error: NotImplementedError) -> AwsError:
     """An error for what moto does not do. For a filter, EC2's own words: nearly always its name is wrong."""
     text = str(error)
     named = re.search(r"[Ff]ilter.*?'([^']+)'", text)

@@ -14,7 +14,7 @@ from localenv.aws.upstream.pages import page
 
 def instance_types(call: Call) -> dict[str, dict[str, Any]]:
     """Every instance type by its name, as EC2 describes it."""
-    kept: dict[str, dict[str, Any]] = _kept(
+    kept: dict[str, dict[str, Any]] = _compute_once(
         call,
         "all types",
         lambda: {r["InstanceType"]: r for r in instance_type_records(call.region, [], [])},
@@ -24,7 +24,7 @@ def instance_types(call: Call) -> dict[str, dict[str, Any]]:
 
 def zones_of(call: Call, instance_type: str) -> tuple[str, ...]:
     """The zones of the call's region that offer a type, in order of their names."""
-    offered = _kept(call, "zones by type", lambda: _zones_by_type(call))
+    offered = _compute_once(call, "zones by type", lambda: _zones_by_type(call))
     return tuple(offered.get(instance_type, ()))
 
 
@@ -37,7 +37,7 @@ def describe_instance_types(call: Call) -> dict[str, Any]:
             "InvalidParameterCombination", "The parameter instanceTypes cannot be used with maxResults"
         )
     filters = parameters.get("Filters") or []
-    records = _kept(
+    records = _compute_once(
         call,
         digest(["types", names, filters]),
         lambda: instance_type_records(call.region, names or [], filters),
@@ -50,7 +50,7 @@ def describe_instance_type_offerings(call: Call) -> dict[str, Any]:
     """ec2.DescribeInstanceTypeOfferings: pages of 1000 unless asked for less."""
     parameters = call.parameters
     location_type, filters = parameters.get("LocationType"), parameters.get("Filters") or []
-    rows = _kept(
+    rows = _compute_once(
         call,
         digest(["offerings", location_type, filters]),
         lambda: instance_type_offerings(call.region, location_type, filters),
@@ -66,7 +66,7 @@ def _zones_by_type(call: Call) -> dict[str, list[str]]:
     return {name: sorted(where) for name, where in zones.items()}
 
 
-def _kept(call: Call, key: str, compute: Any) -> Any:
+def _compute_once(call: Call, key: str, compute: Any) -> Any:
     """What was computed once for this region under this key."""
     with call.state.lock:
         kept = call.state.rendered

@@ -45,7 +45,7 @@ def assume_role_for_pod_identity(call: Call) -> dict[str, Any]:
         "kubernetes-pod-uid": str((pod.get("pod") or {}).get("uid", "")),
     }
     session = f"eks-{record.cluster['name']}-{tags['kubernetes-pod-name'] or account}"[:_SESSION_NAME]
-    assumed = _assumed(
+    assumed = _assume_role(
         call, association["roleArn"], session, {} if association["disableSessionTags"] else tags
     )
     credentials, user = assumed["Credentials"], assumed["AssumedRoleUser"]
@@ -77,7 +77,7 @@ def _claims(call: Call) -> dict[str, Any]:
     return claims
 
 
-def _assumed(call: Call, role_arn: str, session: str, tags: Mapping[str, str]) -> dict[str, Any]:
+def _assume_role(call: Call, role_arn: str, session: str, tags: Mapping[str, str]) -> dict[str, Any]:
     denied = AwsError("AccessDeniedException", f"Role {role_arn} does not trust {AUDIENCE}", 400)
     try:
         role = call.client("iam").get_role(RoleName=role_arn.rpartition("/")[2])["Role"]

@@ -21,7 +21,7 @@ _LONGEST = timedelta(days=3)
 
 def get_managed_resource(call: Call) -> dict[str, Any]:
     """arc-zonal-shift.GetManagedResource, by the cluster's ARN."""
-    record = _managed(call)
+    record = _managed_cluster(call)
     return {
         "arn": record.cluster["arn"],
         "name": record.cluster["name"],
@@ -32,7 +32,7 @@ def get_managed_resource(call: Call) -> dict[str, Any]:
 
 def start_zonal_shift(call: Call) -> dict[str, Any]:
     """arc-zonal-shift.StartZonalShift."""
-    record, parameters = _managed(call), call.parameters
+    record, parameters = _managed_cluster(call), call.parameters
     lasts = _LASTS.fullmatch(parameters["expiresIn"])
     length = timedelta(**{_UNITS[lasts[2]]: int(lasts[1])}) if lasts else _LONGEST * 2
     if length > _LONGEST:
@@ -63,7 +63,7 @@ def cancel_zonal_shift(call: Call) -> dict[str, Any]:
     raise not_found(f"Zonal shift {identifier} was not found")
 
 
-def _managed(call: Call) -> ClusterRecord:
+def _managed_cluster(call: Call) -> ClusterRecord:
     """The cluster of which the call speaks. Raises AwsError where zonal shift is not enabled on it."""
     identifier = call.parameters["resourceIdentifier"]
     for record in call.state.clusters.values():

@@ -50,13 +50,13 @@ def _sweep(base: Path, prefix: str) -> None:
     for folder in base.glob(f"{prefix}*"):
         try:
             with (folder / _LOCK).open("r+") as lock:
-                if _abandoned(lock):
+                if _is_abandoned(lock):
                     shutil.rmtree(folder, ignore_errors=True)
         except OSError:
             continue  # not ours, or being removed by its owner
 
 
-def _abandoned(lock: IO[str]) -> bool:
+def _is_abandoned(lock: IO[str]) -> bool:
     if time.time() - os.fstat(lock.fileno()).st_mtime < _MINIMUM_AGE:
         return False
     try:

@@ -126,7 +126,7 @@ class Container:
         """Keep the container running as its restart policy says, until it ends for good."""
         in_a_row = 0
         while True:
-            child = await self._launched()
+            child = await self._launch_process()
             began = asyncio.get_running_loop().time()
             code = await self._live(child)
             self._finish(code)
@@ -140,7 +140,7 @@ class Container:
             in_a_row += 1
             self._restarts += 1
 
-    async def _launched(self) -> subprocess.Popen[bytes]:
+    async def _launch_process(self) -> subprocess.Popen[bytes]:
         while True:
             try:
                 return await self._launch()

@@ -297,7 +297,7 @@ class ExecutedPod:
 
     def _status(self) -> dict[str, Any]:
         statuses = [container.status for container in self._containers] + [
-            _played(spec, self._started_at)
+            _container_status(spec, self._started_at)
             for spec in self._pod["spec"]["containers"]
             if not self._executed(spec)
         ]
@@ -346,7 +346,7 @@ class ExecutedPod:
         await asyncio.to_thread(remove_directory, self._home)
 
 
-def _played(spec: Mapping[str, Any], started_at: str) -> dict[str, Any]:
+def _container_status(spec: Mapping[str, Any], started_at: str) -> dict[str, Any]:
     return {
         "name": spec["name"],
         "image": spec["image"],

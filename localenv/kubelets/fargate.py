@@ -65,7 +65,7 @@ class Fargate:
             Pod,
             field_selector=f"spec.schedulerName={SCHEDULER}",
             on_change=self._look,
-            on_delete=self._gone,
+            on_delete=self._handle_gone,
         )
 
     def adopt(self) -> None:
@@ -88,7 +88,7 @@ class Fargate:
             return
         self._placing[uid] = self._tasks.start(self._place(pod), f"placing of {pod.path}")
 
-    def _gone(self, pod: Pod) -> None:
+    def _handle_gone(self, pod: Pod) -> None:
         if task := self._placing.pop(pod.metadata.uid, None):
             task.cancel()
         if pod.spec.nodeName:

@@ -201,12 +201,12 @@ class Instances:
             return
         due = instance.launch_time + self._boot_seconds + late
         await asyncio.sleep(max(0.0, due - time.time()))
-        await self._authorized(instance)
-        await self._vacated(instance)
-        record = await _asked(lambda: self._cloud.instance_type(instance.type))
+        await self._wait_until_authorized(instance)
+        await self._wait_until_vacated(instance)
+        record = await _ask_until_answered(lambda: self._cloud.instance_type(instance.type))
         cidr = _EMPTY_CIDR
         if instance.subnet_id:
-            cidr = (await _asked(lambda: self._cloud.subnet(instance.subnet_id)))[0]
+            cidr = (await _ask_until_answered(lambda: self._cloud.subnet(instance.subnet_id)))[0]
         reboots = (await self._cloud.reboots()).get(instance.id, 0)
         self._reboots[instance.id] = reboots
         disk = await self._disk(instance, bootstrap, record)
@@ -232,21 +232,21 @@ class Instances:
         volumes = dict(instance.volumes)
         device = _DATA_DEVICE if bootstrap.family == "Bottlerocket" else instance.root_device
         volume = volumes.get(device) or volumes.get(instance.root_device)
-        return DEFAULT_DISK if volume is None else await _asked(lambda: self._cloud.disk(volume))
+        return DEFAULT_DISK if volume is None else await _ask_until_answered(lambda: self._cloud.disk(volume))
 
     async def _bootstrap(self, instance: Instance) -> Bootstrap | None:
         try:
-            bootstrap = parse_user_data(await _asked(lambda: self._cloud.user_data(instance.id)))
+            bootstrap = parse_user_data(await _ask_until_answered(lambda: self._cloud.user_data(instance.id)))
             if bootstrap.endpoint is None or bootstrap.certificate_authority is None:
-                bootstrap = await self._described(bootstrap)
+                bootstrap = await self._describe_cluster(bootstrap)
             self._check_destination(bootstrap)
         except (UserDataError, ValueError) as error:
             log.warning("instance %s never joins: %s", instance.id, error)
             return None
         return bootstrap
 
-    async def _described(self, bootstrap: Bootstrap) -> Bootstrap:
-        record = await _asked(lambda: self._cluster.described(bootstrap.cluster_name))
+    async def _describe_cluster(self, bootstrap: Bootstrap) -> Bootstrap:
+        record = await _ask_until_answered(lambda: self._cluster.described(bootstrap.cluster_name))
         if record is None:
             raise UserDataError(f"eks:DescribeCluster knows no cluster {bootstrap.cluster_name!r}")
         return replace(
@@ -268,7 +268,7 @@ class Instances:
                 "its cluster CA is not the cluster's; hint: give certificateAuthority.data as it is"
             )
 
-    async def _authorized(self, instance: Instance) -> None:
+    async def _wait_until_authorized(self, instance: Instance) -> None:
         """Wait until the instance may join, as its kubelet does, with back-off."""
         last, pause = "", _RETRY_SECONDS
         while True:
@@ -285,7 +285,7 @@ class Instances:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LAST_RETRY_SECONDS)
 
-    async def _vacated(self, instance: Instance) -> None:
+    async def _wait_until_vacated(self, instance: Instance) -> None:
         """Wait until nothing is left of an earlier instance with this address, and so with this name.
 
         What ends with that one, its Node and its pods, is found by name.
@@ -330,10 +330,10 @@ class Instances:
                 },
                 "spec": {"taints": taints},
             }
-            if await self._patched(path, patch):
+            if await self._patch(path, patch):
                 return
 
-    async def _patched(self, path: str, patch: dict[str, Any]) -> bool:
+    async def _patch(self, path: str, patch: dict[str, Any]) -> bool:
         try:
             await persist(lambda: self._api.patch(path, patch, kind="strategic"))
         except ApiError as error:
@@ -366,7 +366,7 @@ class Instances:
         self._tasks.start(self._pods.remove_all(name), f"pods of deleted node {name}")
 
 
-async def _asked(call: Callable[[], Awaitable[T]]) -> T:
+async def _ask_until_answered(call: Callable[[], Awaitable[T]]) -> T:
     """Repeat a call of AWS until it answers: a boot script does likewise."""
     while True:
         try:

@@ -47,16 +47,16 @@ class PodIdentityAgent:
     async def _credentials(self, request: web.Request) -> web.Response:
         token = request.headers.get("Authorization", "")
         if not token:
-            return _refused(400, "the request has no token")
+            return _refuse(400, "the request has no token")
         try:
             if ADDON not in await self._cloud.addons(self._cluster.name):
-                return _refused(503, f"the add-on {ADDON} is not installed")
+                return _refuse(503, f"the add-on {ADDON} is not installed")
             answer = await self._cloud.pod_credentials(self._cluster.name, token)
         except ClientError as error:
             log.warning("Pod Identity: %s", error)
-            return _refused(400, str(error))
+            return _refuse(400, str(error))
         except BotoCoreError as error:
-            return _refused(500, str(error))
+            return _refuse(500, str(error))
         return web.json_response(_as_sdks_read(answer))
 
 
@@ -71,5 +71,5 @@ def _as_sdks_read(answer: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _refused(status: int, message: str) -> web.Response:
+def _refuse(status: int, message: str) -> web.Response:
     return web.json_response({"message": message}, status=status)

@@ -71,9 +71,14 @@ class Pods:
         self._tasks = Tasks()
         self.on_gone: Callable[[Pod], None] = lambda pod: None
         #: Awaited with each pod whose containers have come up.
-        self.on_running: Callable[[Pod], Awaitable[None]] = _nothing
+        self.on_running: Callable[[Pod], Awaitable[None]] = _do_nothing
         self.bound = Reflector(
-            api, PODS_PATH, Pod, field_selector="spec.nodeName!=", on_change=self.look, on_delete=self._gone
+            api,
+            PODS_PATH,
+            Pod,
+            field_selector="spec.nodeName!=",
+            on_change=self.look,
+            on_delete=self._handle_gone,
         )
         registry.on_added = self._rescan
 
@@ -225,7 +230,7 @@ class Pods:
                 await self._execution.stop(pod.metadata.uid, 0)
                 await self._remove(pod)
 
-    def _gone(self, pod: Pod) -> None:
+    def _handle_gone(self, pod: Pod) -> None:
         uid = pod.metadata.uid
         self._started.discard(uid)
         self._stopping.discard(uid)
@@ -244,7 +249,7 @@ class Pods:
         self.on_gone(pod)
 
 
-async def _nothing(_pod: Pod) -> None:
+async def _do_nothing(_pod: Pod) -> None:
     """What follows when a pod runs, unless told otherwise."""
 
 
@@ -275,7 +280,9 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
         "startTime": now,
         "conditions": pod_conditions(now, ready=ready),
         "initContainerStatuses": [
-            _container_status(init_container.name, init_container.image, {"terminated": _completed(now)})
+            _container_status(
+                init_container.name, init_container.image, {"terminated": _completed_status(now)}
+            )
             if init_container.restartPolicy != "Always"
             else _container_status(init_container.name, init_container.image, {"running": {"startedAt": now}})
             for init_container in pod.spec.initContainers
@@ -303,7 +310,7 @@ def succeeded(pod: Pod) -> dict[str, Any]:
         "conditions": ended,
         "containerStatuses": [
             {
-                **_container_status(container.name, container.image, {"terminated": _completed(now)}),
+                **_container_status(container.name, container.image, {"terminated": _completed_status(now)}),
                 "ready": False,
             }
             for container in pod.spec.containers
@@ -323,5 +330,5 @@ def _container_status(name: str, image: str, state: dict[str, Any], restarts: in
     }
 
 
-def _completed(now: str) -> dict[str, Any]:
+def _completed_status(now: str) -> dict[str, Any]:
     return {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}

@@ -39,7 +39,7 @@ class ManagedNode:
     held: dict[str, Resources] = field(default_factory=dict)
 
 
-async def _nothing(_name: str) -> None:
+async def _do_nothing(_name: str) -> None:
     """What a heartbeat does besides, unless told otherwise."""
 
 
@@ -53,7 +53,7 @@ class Registry:
         #: Called with a node's name when its pods may be looked at.
         self.on_added: Callable[[str], None] = lambda name: None
         #: Awaited with a node's name at each of its heartbeats.
-        self.on_beat: Callable[[str], Awaitable[None]] = _nothing
+        self.on_beat: Callable[[str], Awaitable[None]] = _do_nothing
 
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
@@ -131,10 +131,10 @@ class Tasks:
     def start(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=what)
         self._running.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._forget_task)
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _forget_task(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s failed", task.get_name(), exc_info=error)

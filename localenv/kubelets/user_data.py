@@ -95,7 +95,7 @@ def _from_parts(parts: list[str]) -> Bootstrap:
     for part in parts:
         document = _node_config(part)
         if document is not None:
-            node_config = _merged(node_config, document)
+            node_config = _merge(node_config, document)
     if node_config:
         return replace(_from_node_config(node_config), huge_pages=_huge_pages(parts))
     for part in parts:
@@ -201,11 +201,11 @@ def _node_config(part: str) -> dict[str, Any] | None:
     return document
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(base)
     for key, value in over.items():
         if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
-            result[key] = _merged(result[key], value)
+            result[key] = _merge(result[key], value)
         elif isinstance(value, list) and isinstance(result.get(key), list):
             result[key] = [*result[key], *value]
         else:

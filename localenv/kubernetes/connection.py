@@ -184,7 +184,7 @@ class Connection:
         except urllib3.exceptions.HTTPError as error:
             raise ApiUnreachable(self.endpoint, method, path, error) from error
         content = decoded(answer.data, answer.headers.get("Content-Type", ""))
-        warnings = tuple(_warning(each) for each in answer.headers.getlist("Warning"))
+        warnings = tuple(_warning_text(each) for each in answer.headers.getlist("Warning"))
         return Answer(answer.status, content, warnings)
 
     def with_identity(self, identity: Identity) -> Connection:
@@ -266,7 +266,7 @@ def decoded(data: bytes, content_type: str) -> Any:
     return json.loads(data) if is_json else data.decode(errors="replace")
 
 
-def _warning(header: str) -> str:
+def _warning_text(header: str) -> str:
     """The text of `299 - "text"` (RFC 7234, section 5.5)."""
     quoted = header.partition('"')[2].rpartition('"')[0]
     return re.sub(r"\\(.)", r"\1", quoted)

@@ -56,7 +56,7 @@ class Verbs(ABC, Generic[AnswerT]):
             dry_run: Only let the server say whether it would.
             field_manager: Who owns the fields from now on; the server calls the client something by default.
         """
-        query = _writing(dry_run) | {"fieldManager": field_manager}
+        query = _write_parameters(dry_run) | {"fieldManager": field_manager}
         return self.request("POST", path, body=obj, query=query)
 
     def apply(
@@ -77,7 +77,7 @@ class Verbs(ABC, Generic[AnswerT]):
             force: Take fields from other managers instead of a conflict (409).
             dry_run: Only let the server say what would come out.
         """
-        query = _writing(dry_run) | {"fieldManager": field_manager, "force": force}
+        query = _write_parameters(dry_run) | {"fieldManager": field_manager, "force": force}
         return self.request("PATCH", path, body=obj, query=query, content_type="application/apply-patch+yaml")
 
     def patch(
@@ -105,10 +105,10 @@ class Verbs(ABC, Generic[AnswerT]):
             uid: Refuse (409) when it is another object of the same name by now.
             resource_version: Refuse (409) when it has changed.
         """
-        options = _given(
+        options = _drop_absent(
             propagationPolicy=propagation,
             gracePeriodSeconds=grace_seconds,
-            preconditions=_given(uid=uid, resourceVersion=resource_version) or None,
+            preconditions=_drop_absent(uid=uid, resourceVersion=resource_version) or None,
         )
         return self.request("DELETE", path, body={"apiVersion": "v1", "kind": "DeleteOptions", **options})
 
@@ -128,9 +128,9 @@ class Verbs(ABC, Generic[AnswerT]):
         return self.patch(path, {"spec": {"replicas": replicas}}, subresource="scale")
 
 
-def _writing(dry_run: bool) -> Object:
+def _write_parameters(dry_run: bool) -> Object:
     return {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
 
 
-def _given(**values: Any) -> Object:
+def _drop_absent(**values: Any) -> Object:
     return {name: value for name, value in values.items() if value is not None}

@@ -81,7 +81,7 @@ class Tofu:
         """The plan for these variables as `tofu show -json` gives it. Raises TofuFailed."""
         plan = self._workshop / f"{state}.plan"
         aimed = [f"-target={target}" for target in targets]
-        self.run("plan", *self._given(variables, state), f"-out={plan}", *aimed)
+        self.run("plan", *self._variable_flags(variables, state), f"-out={plan}", *aimed)
         document: dict[str, Any] = json.loads(self.run("show", "-json", plan))
         return document
 
@@ -90,15 +90,15 @@ class Tofu:
     ) -> dict[str, Any]:
         """Make what these variables ask for; give the outputs by name. Raises TofuFailed."""
         aimed = [f"-target={target}" for target in targets]
-        self.run("apply", "-auto-approve", *self._given(variables, state), *aimed)
+        self.run("apply", "-auto-approve", *self._variable_flags(variables, state), *aimed)
         outputs = json.loads(self.run("output", "-json", f"-state={self._state(state)}"))
         return {name: output["value"] for name, output in outputs.items()}
 
     def destroy(self, variables: Mapping[str, Any], *, state: str) -> None:
         """Take away what the state has. Raises TofuFailed."""
-        self.run("destroy", "-auto-approve", *self._given(variables, state))
+        self.run("destroy", "-auto-approve", *self._variable_flags(variables, state))
 
-    def _given(self, variables: Mapping[str, Any], state: str) -> list[str]:
+    def _variable_flags(self, variables: Mapping[str, Any], state: str) -> list[str]:
         file = self._workshop / f"{state}.tfvars.json"
         file.write_text(json.dumps(dict(variables)))
         return ["-input=false", f"-var-file={file}", f"-state={self._state(state)}"]

@@ -46,7 +46,7 @@ def create(call: Call) -> dict[str, Any]:
         EndDate=parameters.get("EndDate"),
         Tags=_tags(call),
     )
-    return {"CapacityReservation": _described(call.state, call.client("ec2"), record)}
+    return {"CapacityReservation": _describe(call.state, call.client("ec2"), record)}
 
 
 def make(state: LocalState, moto: MotoServer, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,9 @@ def reallocate(call: Call) -> dict[str, Any]:
         source = _find(call, call.parameters["CapacityReservationId"])
         available = _available(call, source)
         lent = interruptible.active_allocation(source)["InterruptibleCapacityReservationId"]
-        return interruptible.update(call, source, available, _living(call.state, call.client("ec2"), lent))
+        return interruptible.update(
+            call, source, available, _live_instances(call.state, call.client("ec2"), lent)
+        )
 
 
 def modify(call: Call) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def describe(call: Call) -> dict[str, Any]:
     wanted = call.parameters.get("CapacityReservationIds")
     records = [_find(call, each) for each in wanted] if wanted else list(call.state.reservations.values())
     client = call.client("ec2")
-    shown = [_described(call.state, client, record) for record in records]
+    shown = [_describe(call.state, client, record) for record in records]
     for given in call.parameters.get("Filters") or ():
         shown = [each for each in shown if _meets(each, given["Name"], given.get("Values") or [])]
     listed, token = page(shown, call.parameters, default=None, maximum=1000)
@@ -162,7 +164,7 @@ def room(
     message = "The requested reservation does not have sufficient compatible and available capacity."
     fits = (record["InstanceType"], record["AvailabilityZone"]) == (instance_type, zone)
     fits &= bool(record.get("Interruptible")) == (market == INTERRUPTIBLE)
-    left = _described(call.state, call.client("ec2"), record)
+    left = _describe(call.state, call.client("ec2"), record)
     count = int(left["AvailableInstanceCount"]) if fits and left["State"] == "active" else 0
     return count, (EXCEEDED, message)
 
@@ -245,26 +247,26 @@ def _tags(call: Call) -> list[dict[str, str]]:
 
 
 def _available(call: Call, record: dict[str, Any]) -> int:
-    return int(_described(call.state, call.client("ec2"), record)["AvailableInstanceCount"])
+    return int(_describe(call.state, call.client("ec2"), record)["AvailableInstanceCount"])
 
 
 def _settle(call: Call, record: dict[str, Any]) -> None:
     """Note what a reservation has got back of what it lent."""
-    _described(call.state, call.client("ec2"), record)
+    _describe(call.state, call.client("ec2"), record)
 
 
-def _described(state: LocalState, client: Any, record: dict[str, Any]) -> dict[str, Any]:
+def _describe(state: LocalState, client: Any, record: dict[str, Any]) -> dict[str, Any]:
     lent = interruptible.lent_to(state, record)
     if lent is not None:
-        interruptible.settle(state, lent, len(_living(state, client, lent["CapacityReservationId"])))
-    used = len(_living(state, client, record["CapacityReservationId"]))
+        interruptible.settle(state, lent, len(_live_instances(state, client, lent["CapacityReservationId"])))
+    used = len(_live_instances(state, client, record["CapacityReservationId"]))
     interruptible.settle(state, record, used)
     left = max(record["TotalInstanceCount"] - used - interruptible.allocated(record), 0)
     shown = {**record, "State": _state(record), "AvailableInstanceCount": left}
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _living(state: LocalState, client: Any, identifier: str) -> list[str]:
+def _live_instances(state: LocalState, client: Any, identifier: str) -> list[str]:
     held = [
         instance_id
         for instance_id, details in state.instance_details.items()
@@ -278,7 +280,7 @@ def _living(state: LocalState, client: Any, identifier: str) -> list[str]:
 
 
 def _end_instances(state: LocalState, client: Any, record: Mapping[str, Any]) -> None:
-    living = _living(state, client, record["CapacityReservationId"])
+    living = _live_instances(state, client, record["CapacityReservationId"])
     if living:
         client.terminate_instances(InstanceIds=living)
 

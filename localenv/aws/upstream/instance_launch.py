@@ -180,7 +180,7 @@ def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
     if wanted.capacity_type == "spot":
         request_id = f"sir-{digest(instance_id, 8)}"
         attributes["spot_instance_request_id"] = request_id
-        call.state.spot_requests[request_id] = _fulfilled(wanted, request_id, instance_id)
+        call.state.spot_requests[request_id] = _fulfilled_request(wanted, request_id, instance_id)
     if details := _details(wanted.data):
         call.state.instance_details.setdefault(instance_id, {}).update(details)
     with call.moto.alone():
@@ -190,7 +190,7 @@ def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
         forget([instance_id])
 
 
-def _fulfilled(wanted: Launch, request_id: str, instance_id: str) -> dict[str, Any]:
+def _fulfilled_request(wanted: Launch, request_id: str, instance_id: str) -> dict[str, Any]:
     """The request for a spot instance, which has it."""
     return {
         "SpotInstanceRequestId": request_id,
@@ -229,7 +229,7 @@ def run_instances(call: Call) -> dict[str, Any]:
     profile = call.parameters.get("IamInstanceProfile") or {}
     if unknown := unknown_profile(call, profile):
         raise AwsError("InvalidParameterValue", unknown)
-    answer = call.forward(UserData=_decoded(call.parameters.get("UserData")))
+    answer = call.forward(UserData=_decode(call.parameters.get("UserData")))
     if profile:
         with call.moto.alone():
             give_profile(
@@ -260,7 +260,7 @@ def stop_instances(call: Call) -> dict[str, Any]:
     return answer
 
 
-def _decoded(user_data: object) -> bytes | None:
+def _decode(user_data: object) -> bytes | None:
     """boto3 encodes user data once more, so what came encoded is decoded first."""
     return base64.b64decode(str(user_data)) if user_data else None
 

@@ -41,7 +41,7 @@ def page(
     return list(items[start:end]), f"page-{end}" if end < len(items) else None
 
 
-def _paged(key: str, maximum: int) -> Callable[[Call], dict[str, Any]]:
+def _paginate(key: str, maximum: int) -> Callable[[Call], dict[str, Any]]:
     def describe(call: Call) -> dict[str, Any]:
         answer = call.forward(MaxResults=None, NextToken=None)
         answer[key], token = page(answer[key], call.parameters, default=None, maximum=maximum)
@@ -52,6 +52,6 @@ def _paged(key: str, maximum: int) -> Callable[[Call], dict[str, Any]]:
 
 
 HANDLERS: Handlers = {
-    ("ec2", "DescribeSecurityGroups"): _paged("SecurityGroups", 1000),
-    ("ec2", "DescribeSubnets"): _paged("Subnets", 1000),
+    ("ec2", "DescribeSecurityGroups"): _paginate("SecurityGroups", 1000),
+    ("ec2", "DescribeSubnets"): _paginate("Subnets", 1000),
 }

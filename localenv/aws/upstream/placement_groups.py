@@ -61,7 +61,7 @@ def describe(call: Call) -> dict[str, Any]:
 
 def wrong(call: Call, data: Mapping[str, Any]) -> tuple[str, str] | None:
     """What is wrong with where a launch template puts its instances, in EC2's words."""
-    named = _named(data)
+    named = _group_name(data)
     if not named:
         return None
     group = _find(call, named)
@@ -75,7 +75,7 @@ def wrong(call: Call, data: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def room(call: Call, data: Mapping[str, Any], zone: str) -> list[tuple[int, tuple[str, str]]]:
     """How many instances a spread group still takes in a zone, and EC2's words when it takes no more."""
-    group = _find(call, _named(data)) if _named(data) else None
+    group = _find(call, _group_name(data)) if _group_name(data) else None
     if group is None or group["Strategy"] != "spread":
         return []
     members = [
@@ -98,7 +98,7 @@ def room(call: Call, data: Mapping[str, Any], zone: str) -> list[tuple[int, tupl
 def place(call: Call, data: Mapping[str, Any], ids: Sequence[str]) -> None:
     """Put instances where their launch template says; EC2 spreads them over the partitions of a group."""
     given = data.get("Placement") or {}
-    group = _find(call, _named(data)) if _named(data) else None
+    group = _find(call, _group_name(data)) if _group_name(data) else None
     for instance_id in ids:
         placement: dict[str, Any] = {"Tenancy": given["Tenancy"]} if given.get("Tenancy") else {}
         if group is not None:
@@ -110,7 +110,7 @@ def place(call: Call, data: Mapping[str, Any], ids: Sequence[str]) -> None:
             call.state.instance_details.setdefault(instance_id, {})["Placement"] = placement
 
 
-def _named(data: Mapping[str, Any]) -> str:
+def _group_name(data: Mapping[str, Any]) -> str:
     placement = data.get("Placement") or {}
     return str(placement.get("GroupId") or placement.get("GroupName") or "")
 
