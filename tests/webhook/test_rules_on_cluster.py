@@ -30,8 +30,8 @@ REFUSED = [*provisioner_rows.REFUSED, *aws_rows.REFUSED]
 ACCEPTED = [*provisioner_rows.ACCEPTED, *aws_rows.ACCEPTED]
 #: The rules of Provisioners, inline providers and AWSNodeTemplates in docs/acceptance/admission.md.
 ROWS = [
-    *("P-0a", "P-0b", "P-0c", *(f"P-{number}" for number in range(1, 31))),
-    *("A-1", "A-2"),
+    *(f"P-{number}" for number in ("0a", "0b", "0c", *range(1, 31))),
+    *(f"A-{number}" for number in (1, 2)),
     *(f"N-{number}" for number in range(21)),
 ]
 
