@@ -214,7 +214,7 @@ async def test_aws_4_2_a_promise_ends_with_what_ec2_tells_and_is_not_given_back_
     async with a_provider() as provider:
         subnets = provider._subnets
         before = await subnets.select(NODE_CLASS)
-        with subnets.promised({before[0].id: 100}):
+        with subnets.promise_addresses({before[0].id: 100}):
             assert subnets.current(before)[0].unpromised == before[0].unpromised - 100
             assert await subnets.select(NODE_CLASS, refresh=True) == before
         assert subnets.current(before) == before

@@ -84,10 +84,12 @@ def test_units_that_fail_and_never_come_back_are_forgotten_but_for_the_newest():
     boundary = ErrorBoundary("claim", Metrics(), a_recorder())
     unread = UnreadObjects(boundary)
     for each in range(MANY):
-        unread.failed("pods", {"name": f"p-{each}", "namespace": "x"}, ValueError(f"cannot be read {each}"))
+        unread.record_unread(
+            "pods", {"name": f"p-{each}", "namespace": "x"}, ValueError(f"cannot be read {each}")
+        )
         assert entries(boundary._quarantine) <= BOUND
     for each in range(MANY):
-        unread.passed("pods", {"name": f"p-{each}", "namespace": "x"})
+        unread.record_read("pods", {"name": f"p-{each}", "namespace": "x"})
     assert entries(boundary._quarantine) == 0
 
 

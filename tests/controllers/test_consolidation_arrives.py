@@ -179,8 +179,8 @@ def test_an_empty_node_that_gets_a_pod_while_a_budget_keeps_it_stays():
     pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget("1"),))
     seen = cluster(pool, [node_of(pool, name, "a.large", types=NAMED) for name in "ab"])
     first = disrupt(seen, {pool.key: TYPES}, DisruptionPolicy(), NOW)
-    memory = CommandHistory().holding(first, NOW)
+    memory = CommandHistory().with_held_nodes(first, NOW)
     assert list(first.held) == ["b"]
     taken = apply(seen, events.PodSeen(on("b", cpu="1500m")[0]))
     after = disrupt(taken, {pool.key: TYPES}, DisruptionPolicy(), NOW + 20, memory)
-    assert memory.holding(after, NOW + 20).held == {}
+    assert memory.with_held_nodes(after, NOW + 20).held == {}

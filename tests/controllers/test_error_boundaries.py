@@ -220,12 +220,12 @@ def test_an_object_that_cannot_be_read_has_an_event_once_and_rests_until_it_can(
     recorder = SimpleNamespace(publish=published.append)
     unread = UnreadObjects(ErrorBoundary("object", metrics, recorder))
     metadata = {"name": "web", "namespace": "team-a", "uid": "u", "resourceVersion": "7"}
-    unread.failed("pods", metadata, ValueError("too large"))
-    unread.failed("unheard of", {}, ValueError("no name"))
+    unread.record_unread("pods", metadata, ValueError("too large"))
+    unread.record_unread("unheard of", {}, ValueError("no name"))
     (event,) = published
     assert (event.kind, event.namespace, event.name, event.uid) == ("Pod", "team-a", "web", "u")
     assert 'nodeless_quarantined_units{unit="object"} 2.0' in metrics.render().decode()
-    unread.passed("pods", {"name": "web", "namespace": "team-a"})
+    unread.record_read("pods", {"name": "web", "namespace": "team-a"})
     assert 'nodeless_quarantined_units{unit="object"} 1.0' in metrics.render().decode()
 
 
@@ -237,7 +237,7 @@ def test_an_object_of_every_watched_kind_can_have_its_event(kind):
     published = []
     recorder = SimpleNamespace(publish=published.append)
     unread = UnreadObjects(ErrorBoundary("object", Metrics(), recorder))
-    unread.failed(kind.name, {"name": "a", "namespace": "ns"}, ValueError("no"))
+    unread.record_unread(kind.name, {"name": "a", "namespace": "ns"}, ValueError("no"))
     (event,) = published
     assert not undeclared_reason(event)
 

@@ -211,7 +211,7 @@ def test_what_is_no_node_and_no_pod_has_a_bounded_number_of_series():
     """Every loop, queue, reason and call that there is, and ten pools of both kinds."""
     metrics = Metrics()
     for name in CONTROLLERS:
-        with metrics.work.reconciling(name):
+        with metrics.work.measure_reconciliation(name):
             pass
     for name in (CLAIM_LIFECYCLE, POOLS):
         KeyedQueue(metrics.work.queue(name, 1)).add("a")

@@ -29,9 +29,9 @@ CLAIM = Subject("NodeClaim", "a", "uid-a")
 def test_a_failure_stays_inside_rests_and_stands_on_the_object(world, error):
     with world.boundary.around("a", "7", CLAIM):
         raise error
-    assert world.boundary.held("a", "7") > 0
-    assert world.boundary.held("a", "8") == 0, "a changed object is looked at without delay"
-    assert world.boundary.held("b", "7") == 0
+    assert world.boundary.seconds_to_rest("a", "7") > 0
+    assert world.boundary.seconds_to_rest("a", "8") == 0, "a changed object is looked at without delay"
+    assert world.boundary.seconds_to_rest("b", "7") == 0
     (event,) = world.events
     assert (event.kind, event.name, event.reason) == ("NodeClaim", "a", "Quarantined")
     assert cause_of(error) in event.message
@@ -47,19 +47,19 @@ def test_a_failure_stays_inside_rests_and_stands_on_the_object(world, error):
 def test_a_lost_lease_and_a_memory_that_contradicts_itself_pass_through(world):
     with pytest.raises(ProcessMustEnd), world.boundary.around("a", "7", CLAIM):
         raise ProcessMustEnd
-    assert world.boundary.held("a", "7") == 0
+    assert world.boundary.seconds_to_rest("a", "7") == 0
 
 
 def test_a_silent_server_is_everybodys_trouble_and_yet_the_next_round_begins_with_the_others(world):
     with pytest.raises(ApiUnavailable), world.boundary.around("a", "7", CLAIM):
         raise ApiUnavailable("no answer")
-    assert world.boundary.held("a", "7") > 0
+    assert world.boundary.seconds_to_rest("a", "7") > 0
 
 
 def test_a_conflict_is_nobodys_fault(world):
     with world.boundary.around("a", "7", CLAIM):
         raise ApiError(409, "Conflict", "somebody else wrote first")
-    assert world.boundary.held("a", "7") == 0
+    assert world.boundary.seconds_to_rest("a", "7") == 0
     assert not world.events
 
 

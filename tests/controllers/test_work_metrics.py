@@ -15,13 +15,13 @@ from tests.controllers.test_metrics import collected
 
 def test_a_reconciliation_counts_with_its_result_and_time():
     metrics = Metrics()
-    with metrics.work.reconciling(DEPROVISIONING):
+    with metrics.work.measure_reconciliation(DEPROVISIONING):
         label = f'controller_runtime_active_workers{{controller="{DEPROVISIONING}"}}'
         assert collected(metrics)[label] == 1
-    with metrics.work.reconciling(DEPROVISIONING) as outcome:
+    with metrics.work.measure_reconciliation(DEPROVISIONING) as outcome:
         outcome.again_later()
     for failure in (ValueError(), ApiError(409, "Conflict", "changed meanwhile")):
-        with pytest.raises(type(failure)), metrics.work.reconciling(DEPROVISIONING):
+        with pytest.raises(type(failure)), metrics.work.measure_reconciliation(DEPROVISIONING):
             raise failure
     shown = collected(metrics)
     assert shown[label] == 0
@@ -63,7 +63,7 @@ def test_reviews_are_counted_by_path_and_status_and_unknown_paths_as_one():
     metrics = Metrics()
 
     async def scenario():
-        app = application(watcher=metrics.work.reviewing)
+        app = application(watcher=metrics.work.measure_review)
         async with TestClient(TestServer(app)) as client:
             for path in ("/validate/karpenter.sh", "/some/path", "/another"):
                 await client.post(path, data=b"{", headers={"Content-Type": "application/json"})

@@ -273,7 +273,7 @@ def test_looks_that_try_a_few_nodes_each_find_what_one_look_at_all_of_them_finds
         patch.setattr("nodeless.disruption.consolidation._MOST_SINGLES", 1)
         for _ in names:
             decisions = disrupt(seen, {pool.key: FAMILY}, REPAIRING, NOW + seconds, memory)
-            memory = memory.searched(decisions)
+            memory = memory.after_search(decisions)
             if decisions.commands or not memory.tried:
                 break
             assert not is_consolidated(decisions)
@@ -291,7 +291,7 @@ def test_a_node_that_one_look_did_not_come_to_has_its_turn_in_the_next(monkeypat
     first = disrupt(seen, {pool.key: FAMILY}, DisruptionPolicy(), NOW)
     assert not first.commands
     assert sorted(verdict.code for verdict in first.verdicts.values()) == ["NotReached", "Unconsolidatable"]
-    memory = CommandHistory().searched(first)
+    memory = CommandHistory().after_search(first)
     assert memory.tried == {"full"}
     assert [command.claims for command in found(seen, NOW, memory)] == [("half",)]
-    assert not memory.searched(Decisions()).tried
+    assert not memory.after_search(Decisions()).tried

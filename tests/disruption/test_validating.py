@@ -72,7 +72,7 @@ def test_in_a_cluster_where_nothing_changed_every_move_is_still_what_it_was(pool
     assert tuple(validation.command for validation in validations) == memory.commands
     # What was found by other looks later on and only waits stops none of them.
     waiting = data.draw(st.permutations(memory.commands))
-    assert revalidated(seen, memory.commands, policy, memory.counting(waiting, NOW)) == validations
+    assert revalidated(seen, memory.commands, policy, memory.with_only_waiting(waiting, NOW)) == validations
 
 
 @settings(max_examples=20, deadline=None)

@@ -81,10 +81,10 @@ def test_a_line_of_which_only_the_beginning_was_read_stops_nothing():
     reported = []
 
     class Failures:
-        def failed(self, kind, metadata, error):
+        def record_unread(self, kind, metadata, error):
             reported.append((kind, metadata["name"], str(error)))
 
-        def passed(self, kind, metadata):
+        def record_read(self, kind, metadata):
             reported.append((kind, metadata["name"], ""))
 
     found = []

@@ -15,10 +15,10 @@ STEPS = st.lists(
 def test_every_failure_in_a_row_doubles_the_rest_up_to_the_longest(failures):
     quarantine, now = Quarantine(), 0.0
     for number in range(failures):
-        quarantine = quarantine.failed("a", "broken", now, "1")
-        assert quarantine.held("a", now, "1") == min(FIRST_DELAY * 2**number, LONGEST_DELAY)
-        now += quarantine.held("a", now, "1")
-    assert quarantine.held("a", now, "1") == 0
+        quarantine = quarantine.after_failure("a", "broken", now, "1")
+        assert quarantine.seconds_to_rest("a", now, "1") == min(FIRST_DELAY * 2**number, LONGEST_DELAY)
+        now += quarantine.seconds_to_rest("a", now, "1")
+    assert quarantine.seconds_to_rest("a", now, "1") == 0
 
 
 @given(STEPS)
@@ -27,30 +27,30 @@ def test_nothing_rests_for_another_ones_failure_and_no_version_for_an_earlier_on
     for what, key, version, seconds in steps:
         now += seconds
         if what == "failed":
-            quarantine, last[key] = quarantine.failed(key, "broken", now, version), version
+            quarantine, last[key] = quarantine.after_failure(key, "broken", now, version), version
         else:
-            quarantine = quarantine.passed(key)
+            quarantine = quarantine.after_success(key)
             last.pop(key, None)
         for each in "abc":
             assert (each in quarantine.entries) == (each in last)
             for candidate in "12":
                 if last.get(each) != candidate:
-                    assert quarantine.held(each, now, candidate) == 0
-                assert 0 <= quarantine.held(each, now, candidate) <= LONGEST_DELAY
+                    assert quarantine.seconds_to_rest(each, now, candidate) == 0
+                assert 0 <= quarantine.seconds_to_rest(each, now, candidate) <= LONGEST_DELAY
 
 
 def test_a_cause_is_new_until_it_was_noted_and_after_the_thing_has_passed():
     quarantine = Quarantine()
     assert quarantine.is_new_cause("a", "broken")
-    quarantine = quarantine.failed("a", "broken", 0.0)
+    quarantine = quarantine.after_failure("a", "broken", 0.0)
     assert not quarantine.is_new_cause("a", "broken")
     assert quarantine.is_new_cause("a", "broken otherwise")
-    assert quarantine.passed("a").is_new_cause("a", "broken")
+    assert quarantine.after_success("a").is_new_cause("a", "broken")
 
 
 def test_whoever_makes_very_many_bad_things_does_not_fill_the_memory():
     quarantine = Quarantine()
     for number in range(MOST_REMEMBERED + 10):
-        quarantine = quarantine.failed(f"pod-{number}", "broken", float(number))
+        quarantine = quarantine.after_failure(f"pod-{number}", "broken", float(number))
     assert len(quarantine.entries) == MOST_REMEMBERED
     assert "pod-0" not in quarantine.entries

@@ -193,7 +193,7 @@ class CloudProvider(Protocol):
             CloudError: Nothing is known; ask again later.
         """
 
-    def validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
+    def is_validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
         """Whether it is known that launches with the class and what it selects are allowed."""
 
     async def launch(

@@ -128,13 +128,15 @@ class ErrorBoundary:
         except ProcessMustEnd:
             raise
         except Exception as error:
-            self.caught(key, error, version, subject)
+            self.record_failure(key, error, version, subject)
             if isinstance(error, ApiUnavailable):
                 raise
         else:
-            self.passed(key)
+            self.record_success(key)
 
-    def caught(self, key: str, error: Exception, version: str = "", subject: Subject | None = None) -> float:
+    def record_failure(
+        self, key: str, error: Exception, version: str = "", subject: Subject | None = None
+    ) -> float:
         """Note that a unit failed; gives back the seconds after which it may be tried again.
 
         A conflict says nothing of the object: somebody else wrote first, and it is looked at anew.
@@ -143,8 +145,8 @@ class ErrorBoundary:
             return 0.0
         cause, now = cause_of(error), time.monotonic()
         new = self._quarantine.is_new_cause(key, cause)
-        self._quarantine = self._quarantine.failed(key, cause, now, version)
-        wait = self._quarantine.held(key, now, version)
+        self._quarantine = self._quarantine.after_failure(key, cause, now, version)
+        wait = self._quarantine.seconds_to_rest(key, now, version)
         self._failures.inc()
         self._resting.set(len(self._quarantine.entries))
         if new:
@@ -166,16 +168,16 @@ class ErrorBoundary:
         else:
             self._log.error(text, key=key, exception=traceback_of(error))
 
-    def passed(self, key: str) -> None:
+    def record_success(self, key: str) -> None:
         """The unit succeeded, or its object is gone."""
         if key in self._quarantine.entries:
-            self._quarantine = self._quarantine.passed(key)
+            self._quarantine = self._quarantine.after_success(key)
             self._resting.set(len(self._quarantine.entries))
             self._log.info(f"{self._unit} is not set aside any more", key=key)
 
-    def held(self, key: str, version: str = "") -> float:
+    def seconds_to_rest(self, key: str, version: str = "") -> float:
         """Seconds that the unit must rest yet; 0: it may be tried."""
-        return self._quarantine.held(key, time.monotonic(), version)
+        return self._quarantine.seconds_to_rest(key, time.monotonic(), version)
 
     def cause(self, key: str) -> str:
         """Why a unit is set aside; empty when it is not."""
@@ -200,6 +202,6 @@ async def kept_running(name: str, run: Callable[[], Awaitable[None]], boundary: 
             if must_end(error):
                 raise
             if time.monotonic() - started > LONGEST_DELAY:
-                boundary.passed(name)
-            wait = boundary.caught(name, error)
+                boundary.record_success(name)
+            wait = boundary.record_failure(name, error)
         await asyncio.sleep(wait)

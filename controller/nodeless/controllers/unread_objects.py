@@ -34,17 +34,17 @@ class UnreadObjects:
     def __init__(self, boundary: ErrorBoundary) -> None:
         self._boundary = boundary
 
-    def failed(self, kind: str, metadata: Mapping[str, Any], error: Exception) -> object:
+    def record_unread(self, kind: str, metadata: Mapping[str, Any], error: Exception) -> object:
         """An object was left out, or taken in by its outline only."""
         word = _KINDS.get(kind)
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
         subject = Subject(word, name, str(metadata.get("uid") or ""), namespace) if word and name else None
         version = str(metadata.get("resourceVersion") or "")
-        return self._boundary.caught(_key(kind, metadata), error, version, subject)
+        return self._boundary.record_failure(_key(kind, metadata), error, version, subject)
 
-    def passed(self, kind: str, metadata: Mapping[str, Any]) -> object:
+    def record_read(self, kind: str, metadata: Mapping[str, Any]) -> object:
         """It can be read again, or is gone."""
-        self._boundary.passed(_key(kind, metadata))
+        self._boundary.record_success(_key(kind, metadata))
         return None
 
 

@@ -144,7 +144,7 @@ def build_controllers(
     def boundary(unit: str) -> ErrorBoundary:
         return ErrorBoundary(unit, metrics, recorder)
 
-    cluster = Cluster(boundary("event of the cluster").caught)
+    cluster = Cluster(boundary("event of the cluster").record_failure)
     cluster.listen(LifecycleMetrics(metrics).on_event)
     if traces is not None:
         cluster.listen(traces.on_event)

@@ -17,7 +17,7 @@ class Blocking:
         for _, budget in sorted(snapshot.disruption_budgets.items()):
             self._budgets.setdefault(budget.namespace, []).append(budget)
 
-    def blocked(self, pods: Iterable[Pod], now: float) -> Verdict | None:
+    def first_blocker(self, pods: Iterable[Pod], now: float) -> Verdict | None:
         """The first pod, by key, that blocks; None when the pods may be evicted."""
         return next(self._blocks(pods, now), None)
 

@@ -105,7 +105,7 @@ class CandidateBuilder:
         """What there is to say about a node, whether it may be disrupted or not."""
         pods = tuple(self._snapshot.pods_on(node.name))
         moving = tuple(pod for pod in pods if pod.reschedulable)
-        blocked = self._blocking.blocked(pods, self._now)
+        blocked = self._blocking.first_blocker(pods, self._now)
         return Candidate(claim, node, pool, moving, self._prices.of(node, pool), blocked)
 
 

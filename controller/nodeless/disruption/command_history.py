@@ -69,7 +69,7 @@ class CommandHistory:
         """The commands that wait, in the order in which they were found."""
         return tuple(waiting.command for waiting in self.waiting)
 
-    def searched(self, decisions: Decisions) -> "CommandHistory":
+    def after_search(self, decisions: Decisions) -> "CommandHistory":
         """After a pass that found no command: what it came to, as long as there is more to come to."""
         left = {
             name for name, verdict in decisions.verdicts.items() if verdict.code == VerdictCode.NOT_REACHED
@@ -84,7 +84,7 @@ class CommandHistory:
         at = max((self.held.get(name, now) for name in command.claims), default=now)
         return replace(self, waiting=(*self.waiting, Waiting(command, at, seen)))
 
-    def holding(self, decisions: Decisions, now: float) -> "CommandHistory":
+    def with_held_nodes(self, decisions: Decisions, now: float) -> "CommandHistory":
         """After a pass: which empty nodes only a budget keeps, and since when without a break."""
         held = {name: self.held.get(name, now) for name in decisions.held}
         return self if held == self.held else replace(self, held=held)
@@ -102,7 +102,7 @@ class CommandHistory:
         """The command waits no more: it is made, or not right any more."""
         return replace(self, waiting=tuple(waiting for waiting in self.waiting if waiting.command != command))
 
-    def counting(self, commands: Iterable[Command], now: float) -> "CommandHistory":
+    def with_only_waiting(self, commands: Iterable[Command], now: float) -> "CommandHistory":
         """As if these commands alone waited, and so counted as made."""
         return replace(self, waiting=tuple(Waiting(command, now) for command in commands))
 

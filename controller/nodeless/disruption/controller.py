@@ -152,7 +152,7 @@ class DisruptionMethods(DisruptionContext):
                 break  # Those that have waited already need not wait for the others.
             if not candidate.empty:
                 continue
-            if coming := self.coming(candidate):
+            if coming := self.expected_pods(candidate):
                 self.refuse([candidate], VerdictCode.EXPECTING, f"{coming} pods are expected on it")
             elif left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, DisruptionReason.EMPTY, self.now)
@@ -163,7 +163,7 @@ class DisruptionMethods(DisruptionContext):
                 names.append(candidate)
         return (empty_nodes_command(names),) if names else ()
 
-    def coming(self, candidate: Candidate) -> int:
+    def expected_pods(self, candidate: Candidate) -> int:
         """How many pods are expected on its node."""
         expected = self.scheduled.expected
         return expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
@@ -192,7 +192,7 @@ class DisruptionMethods(DisruptionContext):
             if left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, DisruptionReason.UNDERUTILIZED, self.now)
                 self.refuse([candidate], VerdictCode.BUDGET, str(budget))
-        some = [candidate for candidate in some if not self.coming(candidate)]
+        some = [candidate for candidate in some if not self.expected_pods(candidate)]
         search = self.consolidation(searches)
         command = search.search([candidate for candidate in some if left[candidate.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts

@@ -27,7 +27,7 @@ class AtWork:
         self.names = names
 
     @contextmanager
-    def isolated(self) -> Iterator[None]:
+    def isolate(self) -> Iterator[None]:
         """Raises CandidateFailed for what is raised inside about a claim."""
         try:
             yield
@@ -61,7 +61,7 @@ def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tu
     while True:
         at = AtWork()
         try:
-            with at.isolated():
+            with at.isolate():
                 found = decide({name: fault.verdict for name, fault in faults.items()}, at)
             return found, {name: fault.error for name, fault in faults.items()}
         except CandidateFailed as fault:

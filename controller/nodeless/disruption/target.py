@@ -73,7 +73,7 @@ def target(
         now: Seconds since the epoch.
         memory: What earlier passes decided: workloads that rest do not move.
     """
-    context = DisruptionMethods(snapshot, catalog, policy, now, memory.counting((), now))
+    context = DisruptionMethods(snapshot, catalog, policy, now, memory.with_only_waiting((), now))
     price = _price_of(snapshot, context.catalog)
     movable = _movable(context)
     if not movable:

@@ -61,7 +61,7 @@ def validate(
     results: list[Validation] = []
     for command in batch:
         made = [result.command for result in results if result.command is not None]
-        counted = memory.counting(made, now)
+        counted = memory.with_only_waiting(made, now)
 
         def revalidate(
             excluded: Mapping[str, Verdict],
@@ -119,13 +119,15 @@ def _within_budgets(candidates: Sequence[Candidate], left: dict[str, int]) -> li
 
 
 def _still_empty(context: DisruptionMethods, command: Command, candidates: Sequence[Candidate]) -> Validation:
-    empty = [candidate for candidate in candidates if candidate.empty and not context.coming(candidate)]
+    empty = [
+        candidate for candidate in candidates if candidate.empty and not context.expected_pods(candidate)
+    ]
     if empty:
         return Validation(command, empty_nodes_command(empty))
     (first, *_) = candidates
     text = f"node {first.node.name} is not empty any more: {len(first.pods)} pods run there"
     if first.empty:
-        text = f"{context.coming(first)} pods are expected on node {first.node.name}"
+        text = f"{context.expected_pods(first)} pods are expected on node {first.node.name}"
     return Validation(command, None, Verdict(VerdictCode.OCCUPIED, text))
 
 

@@ -84,10 +84,10 @@ Watched: TypeAlias = WatchedKind[Event]
 class Failures(Protocol):
     """Told of objects that cannot be read or taken in: `metadata` as far as it is known."""
 
-    def failed(self, kind: str, metadata: Mapping[str, Any], error: Exception) -> object:
+    def record_unread(self, kind: str, metadata: Mapping[str, Any], error: Exception) -> object:
         """An object of a kind (as `WatchedKind.name`) was left out."""
 
-    def passed(self, kind: str, metadata: Mapping[str, Any]) -> object:
+    def record_read(self, kind: str, metadata: Mapping[str, Any]) -> object:
         """One that was left out can be read again, or is gone."""
 
 
@@ -318,7 +318,7 @@ class Reflector(Generic[E]):
         if self._failures is None:
             self._log.error(f"an object cannot be read and is left out: {problem_of(error)}", object=name)
         elif type_ != "DELETED":
-            self._failures.failed(self.watched.name, metadata, error)
+            self._failures.record_unread(self.watched.name, metadata, error)
         self._left_out.add(name)
         keys = self._keys_of(name, head)
         if type_ == "DELETED":
@@ -356,7 +356,7 @@ class Reflector(Generic[E]):
             self._left_out.discard(name)
             if self._failures is not None:
                 namespace, _, short = name.rpartition("/")
-                self._failures.passed(self.watched.name, {"namespace": namespace, "name": short})
+                self._failures.record_read(self.watched.name, {"namespace": namespace, "name": short})
 
     def _apply(self, type_: str, raw: bytes) -> str:
         key, seen = self.watched.decode(raw)

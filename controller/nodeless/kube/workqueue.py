@@ -42,7 +42,7 @@ class KeyedQueue:
             self._ready[key] = time.monotonic()
             self._wake.set()
             if self._metrics is not None:
-                self._metrics.added()
+                self._metrics.record_added()
 
     def add_in(self, key: str, seconds: float) -> None:
         """Make a key due in some seconds, unless it is due earlier anyway."""
@@ -57,7 +57,7 @@ class KeyedQueue:
             heapq.heapify(self._later)
         self._wake.set()
         if self._metrics is not None:
-            self._metrics.retried()
+            self._metrics.record_retried()
 
     async def get(self) -> str:
         """Wait for the next due key and take it; `done` must follow."""
@@ -77,14 +77,14 @@ class KeyedQueue:
         since, now = self._ready.pop(key), time.monotonic()
         self._working[key] = now
         if self._metrics is not None:
-            self._metrics.taken(now - since)
+            self._metrics.record_taken(now - since)
         return key
 
     def done(self, key: str) -> None:
         """The key's work is finished; it is due again if it was added meanwhile."""
         started = self._working.pop(key, None)
         if self._metrics is not None and started is not None:
-            self._metrics.finished(time.monotonic() - started)
+            self._metrics.record_finished(time.monotonic() - started)
         if key in self._again:
             self._again.discard(key)
             self.add(key)

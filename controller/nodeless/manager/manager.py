@@ -194,7 +194,7 @@ class Controller:
             check_settings=settings_faults,
             advise_on_settings=settings_warnings,
             context_source=validation_context.current,
-            watcher=self._metrics.work.reviewing,
+            watcher=self._metrics.work.measure_review,
         )
         async with asyncio.TaskGroup() as group, server:
             group.create_task(validation_context.run(), name="of_cluster")

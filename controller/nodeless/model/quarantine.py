@@ -38,17 +38,17 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Everything that rests, by key. Immutable: `failed` and `passed` give back another one."""
+    """Everything that rests, by key. Immutable: `after_failure` and `after_success` return another one."""
 
     entries: Map[str, Quarantined] = field(default_factory=Map)
 
-    def failed(self, key: str, cause: str, now: float, version: str = "") -> "Quarantine":
+    def after_failure(self, key: str, cause: str, now: float, version: str = "") -> "Quarantine":
         """After one more failure; one of another version begins anew.
 
         Args:
             key: What failed.
             cause: What went wrong.
-            now: Seconds, of the clock that `held` is asked by.
+            now: Seconds, of the clock that `seconds_to_rest` is asked by.
             version: Of what was looked at, as its resource version; empty when it has none.
         """
         before = self.entries.get(key)
@@ -59,11 +59,11 @@ class Quarantine:
             entries = entries.delete(min(entries, key=lambda entry: entries[entry].retry_at))
         return replace(self, entries=entries.set(key, Quarantined(cause, version, failures, now + delay)))
 
-    def passed(self, key: str) -> "Quarantine":
+    def after_success(self, key: str) -> "Quarantine":
         """After a success, or when the thing is gone."""
         return replace(self, entries=self.entries.delete(key)) if key in self.entries else self
 
-    def held(self, key: str, now: float, version: str = "") -> float:
+    def seconds_to_rest(self, key: str, now: float, version: str = "") -> float:
         """Seconds that something must rest yet; 0: it may be tried, as whatever has changed may."""
         entry = self.entries.get(key)
         if entry is None or entry.version != version:

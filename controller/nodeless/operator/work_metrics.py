@@ -66,16 +66,16 @@ class QueueMetrics:
         families.unfinished.labels(name).set_function(lambda: sum(queue.ages()))
         families.longest.labels(name).set_function(lambda: max(queue.ages(), default=0.0))
 
-    def added(self) -> None:
+    def record_added(self) -> None:
         self._families.adds.labels(self._name).inc()
 
-    def retried(self) -> None:
+    def record_retried(self) -> None:
         self._families.retries.labels(self._name).inc()
 
-    def taken(self, waited: float) -> None:
+    def record_taken(self, waited: float) -> None:
         self._families.waited.labels(self._name).observe(waited)
 
-    def finished(self, worked: float) -> None:
+    def record_finished(self, worked: float) -> None:
         self._families.worked.labels(self._name).observe(worked)
 
 
@@ -187,7 +187,7 @@ class WorkMetrics:
         )
 
     @contextmanager
-    def reviewing(self, webhook: str) -> Iterator[Callable[[int], None]]:
+    def measure_review(self, webhook: str) -> Iterator[Callable[[int], None]]:
         """Measure one review; what it gives is told the status of the answer."""
         started, status = time.perf_counter(), 500
 
@@ -208,7 +208,7 @@ class WorkMetrics:
         return QueueMetrics(self, name)
 
     @contextmanager
-    def reconciling(self, controller: str) -> Iterator[Outcome]:
+    def measure_reconciliation(self, controller: str) -> Iterator[Outcome]:
         """Measure one reconciliation: what passes through counts as its result, and is raised again."""
         outcome, started = Outcome(), time.perf_counter()
         self.workers.labels(controller).inc()

@@ -54,7 +54,7 @@ class DryRuns:
         self._clock = clock
         self._verdicts: dict[str, _Verdict] = {}
 
-    def passed(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
+    def is_allowed(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
         """Whether launches with the class as it is are allowed, as far as is known."""
         verdict = self._verdict(node_class, resolved)
         return verdict is not None and verdict.refusal is None

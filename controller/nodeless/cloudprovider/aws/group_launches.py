@@ -81,7 +81,7 @@ class GroupLaunches:
         outcomes: dict[str, Outcome] = {}
         tried = launch_request.excluding([name for name, launch_claim in asked.items() if launch_claim.first])
         if tried.claims:
-            outcomes.update(await self._launcher.living(tried, ask.claimed))
+            outcomes.update(await self._launcher.find_living(tried, ask.claimed))
         launch_request = launch_request.excluding(outcomes)
         if launch_request.claims:
             outcomes.update(await self._launcher.launch(launch_request, self._on_answer, ask.claimed))

@@ -66,7 +66,7 @@ class Instances:
         wanted = {"Name": f"tag:{LAUNCH_GROUP}", "Values": [group]}
         return await self._list([self._owned, wanted], _USABLE_STATES)
 
-    async def owned(self) -> list[Record]:
+    async def list_owned(self) -> list[Record]:
         """Every live instance that the controller of this cluster launched."""
         marks = (NODE_CLAIM, LAUNCH_GROUP)
         records = await self._list([self._owned, {"Name": "tag-key", "Values": [*marks]}], _LIVE_STATES)

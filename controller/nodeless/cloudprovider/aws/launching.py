@@ -92,7 +92,7 @@ class Launcher:
         self._warn_of_few_types(launch_request, prepared.candidates)
         for _ in range(_TRIES):
             try:
-                with self._subnets.promised(prepared.addresses):
+                with self._subnets.promise_addresses(prepared.addresses):
                     raw = await self._session.call("ec2", "create_fleet", prepared.request)
             except AwsCallRefused as error:
                 outcomes.update(await self._recover(launch_request, prepared, error, claimed))
@@ -121,7 +121,7 @@ class Launcher:
             name: LaunchFailed(name, "LaunchFailed", message, hint) for name in launch_request.names
         }
 
-    async def living(
+    async def find_living(
         self, launch_request: LaunchRequest, claimed: Container[str] = frozenset()
     ) -> dict[str, Instance]:
         """Instances by claim, of launches that went through before: the claim's own, or its group's."""
@@ -177,7 +177,7 @@ class Launcher:
             raise launch_failed(launch_request.title, error.code, error.message, error.evidence) from error
         for seconds in _LOOKS:
             await asyncio.sleep(seconds)
-            found = await self.living(launch_request, claimed)
+            found = await self.find_living(launch_request, claimed)
             if found:
                 return found
         self._count_attempt(launch_request.names)

@@ -52,7 +52,7 @@ class Sweeper:
     async def find(self) -> Orphans:
         """What is there now. Raises CloudError."""
         records, interfaces, templates, profiles = await asyncio.gather(
-            self._instances.owned(),
+            self._instances.list_owned(),
             self._interfaces(),
             self._templates.names(),
             self._profiles.under(cluster_path(self._session.region, self._cluster)),

@@ -216,9 +216,9 @@ class AwsProvider:
                     break
         await self._dry_runs.ask(launch_request)
 
-    def validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
+    def is_validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
         """See the Protocol."""
-        return not self._is_rehearsed(node_class) or self._dry_runs.passed(node_class, resolved)
+        return not self._is_rehearsed(node_class) or self._dry_runs.is_allowed(node_class, resolved)
 
     def _is_rehearsed(self, node_class: NodeClass) -> bool:
         """Karpenter v0.27 launches with its templates unasked."""
@@ -253,7 +253,7 @@ class AwsProvider:
         }
         for claim, made in zip(launch_request.claims, answer.instances, strict=False):
             holds = 1 + claim.requests.get(PODS, 0)
-            self._subnets.launched(made.subnet_id, holds, pods.get(made.instance_type, 0))
+            self._subnets.record_launch(made.subnet_id, holds, pods.get(made.instance_type, 0))
             if made.reservation is not None:
                 self._reservations.take(made.reservation.reservation)
 
@@ -268,7 +268,7 @@ class AwsProvider:
 
     async def instances(self) -> tuple[Instance, ...]:
         """See the Protocol."""
-        records = await self._instances.owned()
+        records = await self._instances.list_owned()
         return tuple(sorted((self._read(record) for record in records), key=lambda each: each.id))
 
     async def terminate(self, instance_id: str) -> bool:

@@ -73,7 +73,7 @@ class Subnets:
         self._cache.keep(seconds)
 
     @contextmanager
-    def promised(self, addresses: Mapping[str, int]) -> Iterator[None]:
+    def promise_addresses(self, addresses: Mapping[str, int]) -> Iterator[None]:
         """Count addresses, by subnet id, that a request under way may take; until it is answered."""
         reports = {subnet: self._reports.get(subnet, 0) for subnet in addresses}
         for subnet, number in addresses.items():
@@ -86,7 +86,7 @@ class Subnets:
                 if self._reports.get(subnet, 0) == reports[subnet]:
                     self._promised[subnet] -= number
 
-    def launched(self, subnet: str, holds: int, most: int) -> None:
+    def record_launch(self, subnet: str, holds: int, most: int) -> None:
         """Count a new node, and how many addresses it holds at least and may come to hold."""
         self._held[subnet] = self._held.get(subnet, 0) + holds
         self._promised[subnet] = self._promised.get(subnet, 0) + max(most - holds, 0)

@@ -128,13 +128,13 @@ class DisruptionLoop:
                 acted = False
                 try:
                     acted = await self.reconcile_once()
-                    self._boundary.passed(_LOOK)
+                    self._boundary.record_success(_LOOK)
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.warning(f"disruption failed, trying again: {error}")
                 except Exception as error:
                     if must_end(error):
                         raise
-                    await asyncio.sleep(self._boundary.caught(_LOOK, error))
+                    await asyncio.sleep(self._boundary.record_failure(_LOOK, error))
                 await asyncio.sleep(self._timing.disruption_step if acted else self._pause())
 
     async def _advance(self) -> None:
@@ -145,13 +145,13 @@ class DisruptionLoop:
             async with self._acting:
                 try:
                     await self.advance_once()
-                    self._boundary.passed(_STEP)
+                    self._boundary.record_success(_STEP)
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._say_interrupted(error)
                 except Exception as error:
                     if must_end(error):
                         raise
-                    rest = self._boundary.caught(_STEP, error)
+                    rest = self._boundary.record_failure(_STEP, error)
             await asyncio.sleep(rest)
 
     async def advance_once(self) -> None:
@@ -174,7 +174,7 @@ class DisruptionLoop:
     async def _take(self, step: CommandStep, snapshot: Snapshot) -> None:
         """The next step of one command; what fails there is kept to that command, which rests for a while."""
         version = self._version(step.key, snapshot)
-        if self._boundary.held(step.key, version):
+        if self._boundary.seconds_to_rest(step.key, version):
             return
         try:
             if step.fault is not None:
@@ -199,11 +199,11 @@ class DisruptionLoop:
         failed.add(key)
         claim = self._cluster.snapshot.claims.get(key.removeprefix("look:").partition(",")[0])
         subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
-        self._boundary.caught(key, error, version, subject)
+        self._boundary.record_failure(key, error, version, subject)
 
     def _record_success(self, failed: set[str], key: str) -> None:
         failed.discard(key)
-        self._boundary.passed(key)
+        self._boundary.record_success(key)
 
     @staticmethod
     def _version(key: str, snapshot: Snapshot) -> str:
@@ -238,9 +238,9 @@ class DisruptionLoop:
         for batch in self._memory.batches(self._now(), self._timing.disruption_validation):
             if held_by_budgets([each.command for each in batch], self._cluster.snapshot, self._now()):
                 continue
-            with self._metrics.work.reconciling(DEPROVISIONING):
+            with self._metrics.work.measure_reconciliation(DEPROVISIONING):
                 begun = await self._validate(batch) or begun
-        with self._metrics.work.reconciling(DEPROVISIONING):
+        with self._metrics.work.measure_reconciliation(DEPROVISIONING):
             return await self._search() or begun
 
     async def _search(self) -> bool:
@@ -268,7 +268,7 @@ class DisruptionLoop:
                 or not all(each.reason in _SAVING for each in decisions.commands)
             ):
                 break
-        self._memory = self._memory.holding(decisions, now)
+        self._memory = self._memory.with_held_nodes(decisions, now)
         seconds = self._steady() - started
         self._metrics.disruption.show_pass(replace(decisions, commands=tuple(found)), snapshot, seconds)
         await self._measure(decisions, snapshot, now)
@@ -277,7 +277,7 @@ class DisruptionLoop:
         still = ConsolidationState.after(
             snapshot, self._policy, now, started, self._memory, self._round, decisions.again_at
         )
-        self._memory = self._memory.searched(decisions)
+        self._memory = self._memory.after_search(decisions)
         self._round = (self._round or still) if self._memory.tried else None
         if is_consolidated(decisions):
             self._still = still, self._memory.commands

@@ -75,7 +75,7 @@ class DriftLoop:
         """Look until cancelled."""
         while True:
             try:
-                with self._metrics.work.reconciling(CLAIM_DRIFT):
+                with self._metrics.work.measure_reconciliation(CLAIM_DRIFT):
                     await self.reconcile_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"drift could not be looked at, trying again: {error}")
@@ -106,7 +106,7 @@ class DriftLoop:
                 snapshot.node_of(claim),
                 self._marks_provisioners,
             )
-            if self._boundary.held(claim.name, claim.resource_version):
+            if self._boundary.seconds_to_rest(claim.name, claim.resource_version):
                 continue
             with self._boundary.around(claim.name, claim.resource_version):
                 try:

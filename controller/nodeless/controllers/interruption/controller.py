@@ -51,7 +51,7 @@ class InterruptionLoop:
             )
         while self._cloud.has_interruption_queue:
             try:
-                with self._metrics.work.reconciling(INTERRUPTION):
+                with self._metrics.work.measure_reconciliation(INTERRUPTION):
                     await self.handle_once()
             except CloudError as error:
                 if str(error) != self._said:
@@ -91,7 +91,7 @@ class InterruptionLoop:
         except ProcessMustEnd:
             raise
         except Exception as error:  # a defect; what the message is about is asked of EC2 as well
-            self._boundary.caught(f"{message.kind.value} {' '.join(message.instance_ids)}", error)
+            self._boundary.record_failure(f"{message.kind.value} {' '.join(message.instance_ids)}", error)
             return False
 
     async def _handle_one(self, message: Interruption, claims: dict[str, NodeClaim]) -> bool:

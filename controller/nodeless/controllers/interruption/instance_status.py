@@ -58,7 +58,7 @@ class InstanceStatusController:
             return
         for warning in await self._cloud.impaired_instances():
             ids = ", ".join(warning.instance_ids)
-            if not self._boundary.held(ids):
+            if not self._boundary.seconds_to_rest(ids):
                 with self._boundary.around(ids):
                     await self._react(warning, claims)
 

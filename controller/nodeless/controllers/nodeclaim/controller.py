@@ -89,7 +89,7 @@ class ClaimLoop:
                 self._queue.add(claim.name)
             case events.ClaimGone(name):
                 self._launch_after.pop(name, None)
-                self._boundary.passed(name)
+                self._boundary.record_success(name)
                 self._pod_events.forget(name)
                 left = before.node_of(before.claims[name]) if name in before.claims else None
                 if left is not None:
@@ -145,11 +145,11 @@ class ClaimLoop:
         claim = self._cluster.snapshot.claims.get(key)
         version = claim.resource_version if claim is not None else ""
         try:
-            rest = self._boundary.held(key, version)
+            rest = self._boundary.seconds_to_rest(key, version)
             if rest:
                 self._queue.add_in(key, rest)
                 return
-            with self._metrics.work.reconciling(CLAIM_LIFECYCLE) as outcome:
+            with self._metrics.work.measure_reconciliation(CLAIM_LIFECYCLE) as outcome:
                 await self._step(key, outcome)
             if key not in self._launch_after:
                 self._failures.pop(key, None)
@@ -171,12 +171,12 @@ class ClaimLoop:
 
     async def _set_aside(self, key: str, claim: NodeClaim | None, version: str, error: Exception) -> None:
         subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
-        self._queue.add_in(key, self._boundary.caught(key, error, version, subject))
+        self._queue.add_in(key, self._boundary.record_failure(key, error, version, subject))
         if claim is not None:
             await self._show(claim, quarantine_conditions(claim.conditions, cause_of(error), self._now()))
 
     async def _record_success(self, key: str) -> None:
-        self._boundary.passed(key)
+        self._boundary.record_success(key)
         claim = self._cluster.snapshot.claims.get(key)
         if claim is not None and claim.is_true(QUARANTINED):
             await self._show(claim, release_conditions(claim.conditions, self._now()))

@@ -53,7 +53,7 @@ class Collector:
         said = ""
         while True:
             try:
-                with self._metrics.work.reconciling(CLAIM_COLLECTION):
+                with self._metrics.work.measure_reconciliation(CLAIM_COLLECTION):
                     await self.collect_once()
                 rounds += 1
                 said = ""
@@ -98,14 +98,14 @@ class Collector:
     async def _state(self, claim: NodeClaim) -> str | None:
         """What the cloud says of a claim's instance; None where it could not be asked."""
         cause = f"claim:{claim.name}"
-        if not self._boundary.held(cause):
+        if not self._boundary.seconds_to_rest(cause):
             with self._boundary.around(cause):
                 return await self._cloud.state_of(claim.instance_id)
         return None
 
     async def _carry_out(self, instructions: tuple[Instruction, ...]) -> None:
         for instruction in instructions:
-            if self._boundary.held(instruction.cause):
+            if self._boundary.seconds_to_rest(instruction.cause):
                 continue
             with self._boundary.around(instruction.cause):
                 self._log.info("collecting", cause=instruction.cause, what=type(instruction).__name__)

@@ -61,7 +61,7 @@ class ReservationLoop:
                 instances.get(claim.provider_id),
                 reservations[str(claim.node_class)],
             )
-            if not self._boundary.held(claim.name, claim.resource_version):
+            if not self._boundary.seconds_to_rest(claim.name, claim.resource_version):
                 with self._boundary.around(claim.name, claim.resource_version):
                     await self._executor.carry_out(step_reservation(view, self._timing.wall_clock()))
 

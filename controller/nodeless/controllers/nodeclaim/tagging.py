@@ -41,7 +41,7 @@ class TaggingLoop:
             case ClaimSeen(claim) if is_taggable(claim):
                 self._queue.add(claim.name)
             case ClaimGone(name):
-                self._boundary.passed(name)
+                self._boundary.record_success(name)
 
     async def run(self) -> None:
         """Tag until cancelled."""
@@ -56,7 +56,7 @@ class TaggingLoop:
 
     async def _try(self, name: str) -> bool:
         """Whether a request was sent that counts against the allowance; a failure is tried again later."""
-        rest = self._boundary.held(name)
+        rest = self._boundary.seconds_to_rest(name)
         if rest:
             self._queue.add_in(name, rest)
             return False
@@ -65,9 +65,9 @@ class TaggingLoop:
         except ProcessMustEnd:
             raise
         except Exception as error:
-            self._queue.add_in(name, self._boundary.caught(name, error))
+            self._queue.add_in(name, self._boundary.record_failure(name, error))
             return True
-        self._boundary.passed(name)
+        self._boundary.record_success(name)
         return asked
 
     async def tag(self, name: str) -> bool:

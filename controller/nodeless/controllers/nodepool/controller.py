@@ -113,14 +113,14 @@ class PoolLoop:
                     # Whether its images can be started depends on its pools.
                     self._queue.add(str(pool.node_class))
             case events.PoolGone(key) if key in before.pools:
-                self._boundary.passed(key)
+                self._boundary.record_success(key)
                 self._cloud.forget(before.pools[key].reference)
                 self._health.pop(key, None)
             case events.NodeClassSeen(node_class):
                 self._on_class(before.node_classes.get(node_class.key), node_class, after)
             case events.NodeClassGone(key):
                 self._failures.pop(key, None)
-                self._boundary.passed(key)
+                self._boundary.record_success(key)
                 self._add_pools_of(after, key)
             case events.ClaimSeen(claim):
                 self._queue.add_in(str(claim.pool), _GATHER_SECONDS)
@@ -182,10 +182,10 @@ class PoolLoop:
             key = await self._queue.get()
             try:
                 found = self._subject(key)
-                if rest := self._boundary.held(key, str(found.generation) if found else ""):
+                if rest := self._boundary.seconds_to_rest(key, str(found.generation) if found else ""):
                     self._queue.add_in(key, rest)
                     continue
-                with self._metrics.work.reconciling(POOLS):
+                with self._metrics.work.measure_reconciliation(POOLS):
                     await self._step(key)
             except StillThereError as error:
                 self._log.info(str(error))
@@ -212,13 +212,13 @@ class PoolLoop:
             return
         found = self._subject(key)
         on = Subject(found.reference.kind, found.reference.name, found.reference.uid) if found else None
-        wait = self._boundary.caught(key, error, str(found.generation) if found else "", on)
+        wait = self._boundary.record_failure(key, error, str(found.generation) if found else "", on)
         self._queue.add_in(key, max(wait, _RETRY_SECONDS))
         if found is not None:
             await self._show(found, quarantine_conditions(found.conditions, cause_of(error), self._now()))
 
     async def _record_success(self, key: str) -> None:
-        self._boundary.passed(key)
+        self._boundary.record_success(key)
         found = self._subject(key)
         known = {each.type: each for each in found.conditions} if found is not None else {}
         if found is not None and QUARANTINED in known and known[QUARANTINED].status == "True":
@@ -347,7 +347,7 @@ class PoolLoop:
         else:
             self._failures.pop(node_class.key, None)
             self._queue.add_in(node_class.key, _RESOLVE_SECONDS)
-            passed, problem = self._cloud.validated(node_class, resolved), self._checks.problem(node_class)
+            passed, problem = self._cloud.is_validated(node_class, resolved), self._checks.problem(node_class)
             checked = validation(node_class, problem, passed=passed)
             status = resolved_status(node_class, resolved, self._now(), checked)
             self._checks.begin(node_class, "" if passed else None if problem is None else str(problem))

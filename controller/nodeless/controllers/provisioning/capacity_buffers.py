@@ -46,7 +46,7 @@ class Buffers:
         for _, buffer in sorted(snapshot.capacity_buffers.items()):
             if self._boundary is None:
                 await self._tell_one(snapshot, buffer, found[buffer.key], plan)
-            elif not self._boundary.held(buffer.key, str(buffer.generation)):
+            elif not self._boundary.seconds_to_rest(buffer.key, str(buffer.generation)):
                 subject = Subject("CapacityBuffer", buffer.name, buffer.uid, buffer.namespace)
                 with self._boundary.around(buffer.key, str(buffer.generation), subject):
                     await self._tell_one(snapshot, buffer, found[buffer.key], plan)

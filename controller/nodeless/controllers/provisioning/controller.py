@@ -171,7 +171,7 @@ class Provisioning:
                 count = await self._batcher.wait()
                 self._log.debug("batch window closed", pods=count)
                 try:
-                    with self._metrics.work.reconciling(PROVISIONER):
+                    with self._metrics.work.measure_reconciliation(PROVISIONER):
                         await self.plan_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.error(f"pass failed, pods are planned again in {RETRY_SECONDS:.0f} s: {error}")

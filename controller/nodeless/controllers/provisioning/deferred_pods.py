@@ -63,7 +63,7 @@ class DeferredPods:
                 continue
             seen.add(class_of(pod))
             cause = self._boundary.cause(class_of(pod))
-            if cause and self._boundary.held(class_of(pod), self._pools):
+            if cause and self._boundary.seconds_to_rest(class_of(pod), self._pools):
                 message = f"{cause}; the pod is set aside, and tried again after the others"
                 resting.append(Refusal(pod.key, RefusalCode.SET_ASIDE, (), message))
             elif cause or pod.namespace in heavy:
@@ -96,19 +96,19 @@ class DeferredPods:
 
     def passed(self, name: str) -> None:
         """A class came through."""
-        self._boundary.passed(name)
+        self._boundary.record_success(name)
         self._known.discard(name)
 
     def _forget(self, gone: Iterable[str]) -> None:
         """Classes without a pod that waits; not while they rest, or a new pod would begin anew."""
         for name in gone:
-            if not self._boundary.held(name, self._pools):
+            if not self._boundary.seconds_to_rest(name, self._pools):
                 self.passed(name)
 
     def _set_aside(self, name: str, pod: Pod, error: Exception) -> None:
         self._known.add(name)
         subject = Subject("Pod", pod.name, pod.uid, pod.namespace)
-        self._boundary.caught(name, error, self._pools, subject)
+        self._boundary.record_failure(name, error, self._pools, subject)
 
 
 def _pools_of(snapshot: Snapshot) -> str:

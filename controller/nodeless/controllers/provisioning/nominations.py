@@ -355,13 +355,13 @@ class PodNominator:
                 for place in list(self._pods):
                     self._complete(place)
             elif error.status not in _TOO_LATE:
-                self._queue.add_in(key, self._boundary.caught(key, error))
+                self._queue.add_in(key, self._boundary.record_failure(key, error))
         except ProcessMustEnd:
             raise
         except Exception as error:
-            self._queue.add_in(key, self._boundary.caught(key, error))
+            self._queue.add_in(key, self._boundary.record_failure(key, error))
         else:
-            self._boundary.passed(key)
+            self._boundary.record_success(key)
         finally:
             self._queue.done(key)
             self._slots.give_back()
