@@ -42,6 +42,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+from localenv.aws import moto_instances
 from localenv.aws.interruptions import interrupt
 from localenv.aws.moto_internals import MotoServer, WireResponse
 from localenv.aws.state import (
@@ -116,18 +117,13 @@ def _show(state: LocalState, moto: MotoServer, name: str) -> WireResponse:
         case "calls":
             return _json(200, {"calls": list(state.calls)})
         case "instances":
-            return _json(200, {"instances": _instances(moto, state.region)})
+            return _json(200, {"instances": moto_instances.records(moto, state.region)})
         case "reboots":
             return _json(200, {"reboots": dict(state.reboots)})
         case "faults":
             return _json(200, _faults_document(state.faults))
         case _:
             return _json(404, {"error": f"no control endpoint GET {PREFIX}{name}"})
-
-
-def _instances(moto: MotoServer, region: str) -> list[Any]:
-    pages = moto.client("ec2", region).get_paginator("describe_instances").paginate()
-    return [instance for page in pages for group in page["Reservations"] for instance in group["Instances"]]
 
 
 def _faults(document: Mapping[str, Any]) -> Faults:

@@ -16,7 +16,8 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
     """ec2.DescribeInstances with reservation and placement, and without what reads that lag do not see."""
     wanted, lag = call.parameters.get("InstanceIds") or [], call.state.faults.consistency
     since = datetime.now(UTC) - timedelta(seconds=lag)
-    hidden = [i["InstanceId"] for i in moto_instances.records(call) if i["LaunchTime"] > since] if lag else []
+    known = moto_instances.records(call.moto, call.region) if lag else []
+    hidden = [each["InstanceId"] for each in known if each["LaunchTime"] > since]
     missing = sorted(set(wanted) & set(hidden))
     if missing:
         message = f"The instance ID '{missing[0]}' does not exist"

@@ -17,7 +17,7 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.responses._base_response import EC2BaseResponse
 
 from localenv.aws.calls import AwsError, Call
-from localenv.aws.moto_internals import ACCOUNT, WireResponse, render
+from localenv.aws.moto_internals import ACCOUNT, MotoServer, WireResponse, render
 from localenv.aws.upstream.filters import EveryFilter
 
 _READING = ("Describe", "Get", "List", "Search")
@@ -82,7 +82,7 @@ def chosen(call: Call) -> tuple[list[dict[str, Any]], str | None]:
             raise AwsError("InvalidNextToken", f"The token '{token}' is invalid")
         start = names.index(token) + 1 if token else 0
         page = groups[start : start + most]
-        _learn(call, [each for _, ids in page for each in ids if each not in _known])
+        _learn(call.moto, call.region, [each for _, ids in page for each in ids if each not in _known])
         shown = [
             {**_known[ids[0]][0], "Instances": [dict(_known[each][1]) for each in ids]}
             for _, ids in page
@@ -91,15 +91,15 @@ def chosen(call: Call) -> tuple[list[dict[str, Any]], str | None]:
     return shown, page[-1][0] if len(groups) > start + most else None
 
 
-def records(call: Call, ids: list[str] | None = None) -> list[dict[str, Any]]:
+def records(moto: MotoServer, region: str, ids: list[str] | None = None) -> list[dict[str, Any]]:
     """Every instance, or those with these ids, as DescribeInstances shows it.
 
     Raises:
         moto.core.exceptions.ServiceException: An unknown instance.
     """
-    with call.moto.alone():
-        found = [each for _, group in _groups(call.region, ids) for each in group]
-        _learn(call, [each for each in found if each not in _known])
+    with moto.alone():
+        found = [each for _, group in _groups(region, ids) for each in group]
+        _learn(moto, region, [each for each in found if each not in _known])
         return [dict(_known[each][1]) for each in found]
 
 
@@ -117,9 +117,9 @@ def _groups(
         yield str(reservation.id), [str(instance.id) for instance in reservation.instances]
 
 
-def _learn(call: Call, ids: list[str]) -> None:
+def _learn(moto: MotoServer, region: str, ids: list[str]) -> None:
     for start in range(0, len(ids), _AT_ONCE):
-        answer = call.client().describe_instances(InstanceIds=ids[start : start + _AT_ONCE])
+        answer = moto.client("ec2", region).describe_instances(InstanceIds=ids[start : start + _AT_ONCE])
         for reservation in answer["Reservations"]:
             head = {name: value for name, value in reservation.items() if name != "Instances"}
             _known.update({instance["InstanceId"]: (head, instance) for instance in reservation["Instances"]})

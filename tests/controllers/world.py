@@ -49,6 +49,7 @@ class Network:
 
     def __init__(self, aws, security_group=True):
         self.ec2, self.reboots = aws.client("ec2"), aws.reboots
+        self._every_instance = aws.instances
         tags = [{"Key": key, "Value": value} for key, value in DISCOVERY.items()]
         self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         for number, zone in enumerate("ab"):
@@ -74,8 +75,7 @@ class Network:
     def instances(self, *states):
         """Instances by id, by default those that live."""
         wanted = states or ("pending", "running", "stopping", "stopped", "shutting-down")
-        answer = self.ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": [*wanted]}])
-        return {i["InstanceId"]: i for r in answer["Reservations"] for i in r["Instances"]}
+        return {i["InstanceId"]: i for i in self._every_instance() if i["State"]["Name"] in wanted}
 
     def terminate(self, *ids):
         self.ec2.terminate_instances(InstanceIds=[*ids])
@@ -171,11 +171,14 @@ class Kubelets:
             if identifier in self._joined and self._boots.get(identifier, 0) < number:
                 self._reboot(identifier, number)
         beating = time.monotonic() - self._beat > 5
+        # At once: in a long story those of machines that ended, too, would be asked for one by one.
+        pods = self._api.list("/api/v1/pods") if self._joined else ()
         for identifier, name in self._joined.items():
             if identifier in self.silent:
                 continue
-            for pod in self._api.list("/api/v1/pods", field_selector=f"spec.nodeName={name}"):
-                self._run_pod(pod)
+            for pod in pods:
+                if pod["spec"].get("nodeName") == name:
+                    self._run_pod(pod)
             if beating:
                 self._report_ready(name)
         if beating:

@@ -39,7 +39,8 @@ def describe_instance_status(call: Call) -> dict[str, Any]:
     for name, _ in filters:
         if name not in _STATUS_FILTERS:
             raise AwsError("InvalidParameterValue", f"The filter '{name}' is invalid")
-    statuses = [_status(call, i) for i in moto_instances.records(call, parameters.get("InstanceIds"))]
+    known = moto_instances.records(call.moto, call.region, parameters.get("InstanceIds"))
+    statuses = [_status(call, each) for each in known]
     if not parameters.get("IncludeAllInstances"):
         statuses = [s for s in statuses if s["InstanceState"]["Name"] == "running"]
     chosen = [s for s in statuses if all(_has(s, name, values) for name, values in filters)]
