@@ -8,7 +8,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -39,7 +39,7 @@ class CatalogFile:
     date: str
     """ISO 8601."""
     region: str
-    facts: tuple[TypeFacts, ...]
+    facts: tuple[TypeFacts, ...] = field(hash=False)
     zones: Mapping[str, frozenset[str]] = field(hash=False)
     """By type, the zones that sell it."""
     on_demand: Mapping[str, float] = field(hash=False)
@@ -54,14 +54,17 @@ class CatalogFile:
 
     def with_spot_percent(self, percent: float) -> "CatalogFile":
         """The same with spot prices as a share of on-demand, where it has none of its own."""
-        if self.spot:
-            return self
-        spot = {
-            (name, zone): round(price * percent / 100, 6)
-            for name, price in self.on_demand.items()
-            for zone in self.zones.get(name, ())
-        }
-        return dataclasses.replace(self, spot=spot, spot_percent=percent)
+        return self if self.spot else _with_spot(self, percent)
+
+
+@lru_cache(maxsize=4)
+def _with_spot(catalog: CatalogFile, percent: float) -> CatalogFile:
+    spot = {
+        (name, zone): round(price * percent / 100, 6)
+        for name, price in catalog.on_demand.items()
+        for zone in catalog.zones.get(name, ())
+    }
+    return dataclasses.replace(catalog, spot=spot, spot_percent=percent)
 
 
 def write_catalog(catalog: CatalogFile) -> str:
@@ -120,10 +123,7 @@ def offline_catalogs(
         zones: Zones of the subnets, which a file does not tell.
         allowed_only: Leave out types that the pool's requirements do not allow.
     """
-    known = Known(catalog.facts, catalog.zones)
-    prices = Prices(catalog.on_demand, catalog.spot or None)
     where = frozenset(zones)
-    made: dict[NodeShape, tuple[InstanceType, ...]] = {}
     catalogs: dict[str, tuple[InstanceType, ...]] = {}
     problems: dict[str, str] = {}
     for key, pool in sorted(snapshot.pools.items()):
@@ -132,15 +132,19 @@ def offline_catalogs(
         except PoolUnusable as error:
             problems[key] = str(error)
             continue
-        if shape not in made:
-            made[shape] = build(known, shape, where, prices, catalog.region)
+        kinds = _types(catalog, shape, where)
         conflict = pool.requirements.conflict
         catalogs[key] = (
-            tuple(each for each in made[shape] if conflict(each.requirements) is None)
-            if allowed_only
-            else made[shape]
+            tuple(each for each in kinds if conflict(each.requirements) is None) if allowed_only else kinds
         )
     return catalogs, problems
+
+
+#: A command asks several times for the same types: with and without what a pool allows, and as if changed.
+@lru_cache(maxsize=8)
+def _types(catalog: CatalogFile, shape: NodeShape, zones: frozenset[str]) -> tuple[InstanceType, ...]:
+    prices = Prices(catalog.on_demand, catalog.spot or None)
+    return build(Known(catalog.facts, catalog.zones), shape, zones, prices, catalog.region)
 
 
 def known_types(catalog: CatalogFile) -> KnownTypes:
