@@ -15,7 +15,7 @@ from rich.console import Console
 from localenv import stats
 from localenv.console import LabView, show_result
 from localenv.environment import Environment, Options
-from localenv.labs import LABS, LabResult, run_lab
+from localenv.labs import LABS, SETTINGS, LabResult, run_lab
 from localenv.labs.timeline import log_lines
 from localenv.progress import StreamReport
 
@@ -32,7 +32,9 @@ def run(*, as_json: bool = False, boot_seconds: float = 2.0) -> int:
     console.print(
         "Bringing up the environment: control plane, local AWS, Pulumi stack, controller", style="bold"
     )
-    with Environment.start(report=report, options=Options(boot_seconds=boot_seconds)) as environment:
+    config = {"nodeless:controllerSettings": json.dumps(SETTINGS)}
+    options = Options(boot_seconds=boot_seconds, config=config)
+    with Environment.start(report=report, options=options) as environment:
         memory = stats.memory(environment)
         results = [_run(number, lab, environment, console) for number, lab in enumerate(LABS, start=1)]
         _show_figures(console, environment, began, memory)

@@ -12,7 +12,7 @@ from localenv.labs.helm_chart import HelmChart
 from localenv.labs.introducing_karpenter import IntroducingKarpenter
 from localenv.labs.lowest_price import LargeAndUp, LowestPrice
 from localenv.labs.nodeless_series import NodelessSeries
-from localenv.labs.run import Lab, LabResult, run_lab
+from localenv.labs.run import SETTINGS, Lab, LabResult, run_lab
 
 LABS: tuple[type[Lab], ...] = (
     IntroducingKarpenter,
@@ -23,4 +23,4 @@ LABS: tuple[type[Lab], ...] = (
     HelmChart,
 )
 
-__all__ = ["LABS", "Lab", "LabResult", "run_lab"]
+__all__ = ["LABS", "SETTINGS", "Lab", "LabResult", "run_lab"]

@@ -27,6 +27,10 @@ PROVISIONERS = "/apis/karpenter.sh/v1alpha5/provisioners"
 TEMPLATES = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
+#: Of the controller where labs run. A node that pods were planned for may go after twice the longest batch,
+#: as in Karpenter: by default each wait for an empty node would be 10 s longer.
+SETTINGS = {"batchMaxDuration": "5s"}
+
 Found = TypeVar("Found")
 
 

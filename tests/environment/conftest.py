@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from localenv.environment import CONTROLLER, Environment, Options
+from localenv.labs import SETTINGS
 from tests.environment.heard import Heard
 from tests.environment.user import User
 from tests.rights import nothing_refused
@@ -15,7 +17,9 @@ from tests.rights import nothing_refused
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     """The whole environment; what it reports is kept in `environment.report`, a `Heard`."""
-    directory, options = tmp_path_factory.mktemp("environment"), Options(audited=True)
+    directory = tmp_path_factory.mktemp("environment")
+    config = {"nodeless:controllerSettings": json.dumps(SETTINGS)}
+    options = Options(audited=True, config=config)
     with Environment.start(directory, report=Heard(), options=options) as running:
         yield running
 
