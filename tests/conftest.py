@@ -7,6 +7,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -23,6 +24,26 @@ FACTOR = float(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
 
 # Importing makes millions of objects and no garbage; see `pytest_collection_finish`.
 gc.disable()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """With `-n auto`, three workers a core where tests with a cluster are chosen: they mostly wait.
+
+    Each has a control plane and an AWS of its own, 2.5 GiB with what a test starts.
+    """
+    given = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    if given or config.option.numprocesses != "auto" or not config.option.markexpr.startswith("cluster"):
+        return None
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(3 * (os.cpu_count() or 1), int(memory / 2.5)))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where tests with a cluster, or of the environment, are chosen, files without any are not imported."""
+    wanted = str(config.option.markexpr).partition(" ")[0]
+    if wanted not in ("cluster", "environment") or not collection_path.match("test_*.py"):
+        return None
+    return True if f"mark.{wanted}" not in collection_path.read_text(encoding="utf-8") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
