@@ -1,5 +1,6 @@
 """What holds of each component when it is used alone, as in a stack that has the rest from elsewhere."""
 
+from functools import cache
 from typing import Any
 
 import pulumi
@@ -70,6 +71,14 @@ def alone(component: str, made: list[Any] | None = None, **opts: Any) -> Recorde
     return run(program)
 
 
+@cache
+def usual(component: str) -> tuple[Recorder, Any]:
+    """The same with nothing else given, made once for all who only look at it; and the component itself."""
+    made: list[Any] = []
+    recorder = alone(component, made)
+    return recorder, made[0]
+
+
 def children(recorder: Recorder) -> list[Any]:
     """All that is below the component."""
     return [resource for resource in recorder.resources.values() if not resource.name.startswith("own-")]
@@ -78,7 +87,7 @@ def children(recorder: Recorder) -> list[Any]:
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_of_everything_that_a_component_makes_it_is_known_what_replaces_it(component: str) -> None:
     """A rule of the real providers' lists, of which each is told with its source."""
-    for made in children(alone(component)):
+    for made in children(usual(component)[0]):
         if made.token.startswith("aws:"):
             assert made.token in FORCE_NEW
         elif made.token.startswith("kubernetes:") and made.token != Release.token:
@@ -93,7 +102,7 @@ def test_every_component_is_looked_at() -> None:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_alone_it_is_made_under_its_name_with_the_providers_that_are_given(component: str) -> None:
-    recorder = alone(component)
+    recorder, _ = usual(component)
     assert recorder.faults == []
     (top,) = [
         resource
@@ -145,9 +154,7 @@ def test_a_name_that_is_known_only_later_passes_where_it_is_handed_on(component:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_its_outputs_are_those_that_it_declares(component: str) -> None:
-    made: list[Any] = []
-    alone(component, made)
-    (one,) = made
+    _, one = usual(component)
     cls = getattr(pulumi_nodeless, component)
     for name in cls.__annotations__:
         assert isinstance(getattr(one, name), pulumi.Output), f"{component}.{name}"
@@ -183,5 +190,5 @@ def test_tags_reach_every_resource_that_takes_tags(component: str) -> None:
 
 @pytest.mark.parametrize("component", [component for component in COMPONENTS if not taken(component)])
 def test_without_tags_it_makes_nothing_of_its_own_that_takes_them(component: str) -> None:
-    made = [child for child in children(alone(component)) if child.token.startswith(("aws:", "eks:"))]
+    made = [child for child in children(usual(component)[0]) if child.token.startswith(("aws:", "eks:"))]
     assert {each.token for each in made} <= {"aws:ec2/tag:Tag"}
