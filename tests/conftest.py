@@ -27,7 +27,7 @@ gc.disable()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """With `-n auto`, three workers a core where tests with a cluster are chosen: they mostly wait.
+    """With `-n auto`, two workers a core where tests with a cluster are chosen: they mostly wait.
 
     Each has a control plane and an AWS of its own, 2.5 GiB with what a test starts.
     """
@@ -35,7 +35,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if given or config.option.numprocesses != "auto" or not config.option.markexpr.startswith("cluster"):
         return None
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return max(1, min(3 * (os.cpu_count() or 1), int(memory / 2.5)))
+    return max(1, min(2 * (os.cpu_count() or 1), int(memory / 2.5)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

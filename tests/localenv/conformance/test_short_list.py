@@ -10,6 +10,7 @@ from localenv.progress import silent
 
 
 @pytest.mark.environment
+@pytest.mark.long
 # Suites that are not built yet are built first, from modules that are fetched.
 @pytest.mark.timeout(1800)
 def test_the_short_list_of_karpenters_specs_passes(tmp_path: Path) -> None:
