@@ -82,6 +82,15 @@ SETTINGS = [
     ({"nodeless": {"evictionPrice": 0.002}}, "nodeless.evictionPrice", "0.002"),
     ({"nodeless": {"timeBox": 0}}, "nodeless.timeBox", "0"),
     ({"nodeless": {"planAsBound": "never"}}, "nodeless.planAsBound", "never"),
+    ({"nodeless": {"billParts": "volumes"}}, "nodeless.billParts", "volumes"),
+    ({"nodeless": {"cpuCredits": "standard"}}, "nodeless.cpuCredits", "standard"),
+    ({"nodeless": {"burstableCPUUse": 30}}, "nodeless.burstableCPUUse", "30"),
+    ({"nodeless": {"leastMemory": "256Mi"}}, "nodeless.leastMemory", "256Mi"),
+    (
+        {"nodeless": {"priceBook": {"addresses": {"ipv4": 0.004}}}},
+        "nodeless.priceBook",
+        '{"addresses":{"ipv4":0.004}}',
+    ),
     ({"nodeless": {"priceAdjustments": [{"factor": 0.7}]}}, "nodeless.priceAdjustments", '[{"factor":0.7}]'),
 ]
 

@@ -381,3 +381,23 @@ async def test_missing_credentials_are_told(
     async with a_provider() as provider:
         with pytest.raises(CredentialsRefused, match=r"eks\.amazonaws\.com/role-arn"):
             await provider.start()
+
+
+async def test_a_node_is_priced_beside_its_instance(aws: LocalAws, world: World) -> None:
+    pool = the_pool("m5.large")
+    async with a_provider() as provider:
+        (listed,) = await provider.catalog(pool, NODE_CLASS)
+        billed = await provider.billed_catalog(pool, NODE_CLASS)
+        assert await provider.billed_catalog(pool, NODE_CLASS) is billed
+    for instance, node in zip(listed.offerings, billed[0].offerings, strict=True):
+        assert (instance.bill, node.instance_price) == (None, instance.price)
+        assert node.price == pytest.approx(instance.price + 20 * 0.08 / 730)
+
+
+async def test_a_public_address_is_paid_for_where_subnets_give_one(aws: LocalAws, world: World) -> None:
+    ec2 = aws.client("ec2")
+    for subnet in ec2.describe_subnets()["Subnets"]:
+        ec2.modify_subnet_attribute(SubnetId=subnet["SubnetId"], MapPublicIpOnLaunch={"Value": True})
+    async with a_provider() as provider:
+        (node,) = await provider.billed_catalog(the_pool("m5.large"), NODE_CLASS)
+    assert {part.name: part.dollars for part in node.offerings[0].parts}["public IPv4"] == 0.005

@@ -110,6 +110,9 @@ class Living:
     async def catalog(self, _pool, _node_class):
         return self._catalog
 
+    async def billed_catalog(self, _pool, _node_class, _named=frozenset()):
+        return self._catalog
+
     async def resolve(self, _node_class):
         return ResolvedNodeClass(SUBNETS, (), (), "nodes")
 

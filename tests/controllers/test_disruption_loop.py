@@ -78,6 +78,9 @@ class World:
     async def catalog(self, _pool, _node_class):
         return FAMILY
 
+    async def billed_catalog(self, _pool, _node_class, _named=frozenset()):
+        return FAMILY
+
     async def resolve(self, _node_class):
         return ResolvedNodeClass(SUBNETS, (), (), "nodes")
 

@@ -38,6 +38,7 @@ OTHER_WORDS = {
     *("True", "False", "Unknown"),
     *("NoSchedule", "NoExecute", "CordonAndDrain", "NoAction", "CheckFailed", "ReadyForProvisioning"),
     *("CreationDate", "DeprecationTime", "ImageId", "IncludeDeprecated", "ParameterNotFound"),
+    "PlatformDetails",
     *("GroupId", "GroupName", "GroupIds", "GroupNames", "PartitionCount", "PlacementGroups"),
     *("CloudError", "NodeClaim", "ClaimView", "RegistrationHealth", "NodeShape", "FailedInit"),
     *("ErrorBoundary", "ProcessMustEnd"),

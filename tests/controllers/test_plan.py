@@ -129,7 +129,9 @@ def test_a_list_on_stdin_with_nodes_and_running_pods_is_a_cluster(file):
 
     assert made["launches"] == []
     assert made["landings"][0]["on_existing"] == [["n1", 1]]
-    assert made["cost"]["perHour"] == {"before": 0.192, "added": 0, "after": 0.192}
+    # The instance, and its root volume of 20 GiB.
+    now = pytest.approx(0.192 + 20 * 0.08 / 730)
+    assert made["cost"]["perHour"] == {"before": now, "added": 0, "after": now}
 
 
 def test_pods_of_a_workload_that_are_there_are_not_made_again(file):
@@ -313,3 +315,27 @@ def test_an_object_that_is_given_twice_is_named_with_its_namespace_if_it_has_one
 
     assert result.exit_code == 2
     assert f": {named}: it is at " in result.stderr
+
+
+def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "karpenter-global-settings", "namespace": "karpenter"},
+        "data": {"nodeless.nodeFee": "0.01", "nodeless.priceAdjustments": '[{"percent": -10}]'},
+    }
+    path = file(a_workload(), provisioner(), node_template(), settings)
+    made = report(path)
+
+    (launch,) = made["launches"]
+    parts = {part["name"]: part.get("dollars") for part in launch["parts"]}
+    assert list(parts) == ["instance", "adjustments", "volumes", "public IPv4", "node fee"]
+    assert parts["public IPv4"] is None
+    assert parts["adjustments"] == pytest.approx(-parts["instance"] / 10)
+    assert parts["node fee"] == pytest.approx(0.01)
+    assert sum(filter(None, parts.values())) == pytest.approx(launch["price"])
+    assert sum(made["cost"]["addedByPart"].values()) == pytest.approx(made["cost"]["perHour"]["added"])
+    text = nodeless(path).stdout
+    assert "What a node costs an hour" in text
+    assert "not known, and in no price: public IPv4 (subnets decide)" in text
+    assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])

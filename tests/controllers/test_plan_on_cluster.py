@@ -46,7 +46,7 @@ def test_a_running_cluster_is_planned_and_nothing_is_changed(api, eks, cluster, 
     (landing,) = [each for each in made["landings"] if each["workload"]["name"] == "web"]
     assert landing["on_new"] == [["new-1", 1]]
     assert made["launches"][0]["instance_type"] == "m5.xlarge"
-    assert made["cost"]["perHour"]["before"] == pytest.approx(0.096)
+    assert made["cost"]["perHour"]["before"] == pytest.approx(0.096 + 20 * 0.08 / 730)
     assert made["cost"]["lowerBoundPerHour"] <= made["cost"]["perHour"]["added"]
     assert made["unplaced"][0]["pods"] == [f"{cluster}/huge"]
     assert not api.list(CLAIMS)
@@ -66,7 +66,7 @@ def test_why_tells_of_pods_and_nodes_of_a_running_cluster(api, eks, cluster, nod
     assert "would fit: request cpu " in refused.stdout
     stands = nodeless("why", f"n1-{cluster}")
     assert stands.exit_code == 0
-    assert "m5.large, on-demand, us-east-1a, Provisioner/default, 0.0960 USD/h" in stands.stdout
+    assert "m5.large, on-demand, us-east-1a, Provisioner/default, 0.0982 USD/h" in stands.stdout
     assert f"{cluster}/old (Pod): 1 pod" in stands.stdout
 
 

@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from nodeless.cloudprovider.billing.terms import bill_terms
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.process_settings import PROCESS_SETTINGS, ProcessSettings
 from nodeless.operator.settings import SETTINGS, GlobalSettings, SettingsError, read_settings, unknown_keys
@@ -208,11 +209,35 @@ def test_fee_time_and_price_adjustments_reach_the_solver():
         "nodeless.packing": "fewest-nodes",
         "nodeless.priceAdjustments": '[{"pools": ["batch"], "capacityTypes": ["spot"], "percent": -28}]',
     }
-    policy = policy_of(read(**data))
+    settings = read(**data)
+    policy = policy_of(settings)
     assert (policy.node_fee, policy.time_box, policy.packing) == (0.01, 0.0, "fewest-nodes")
-    assert policy.price_adjustments == (
+    assert bill_terms(settings).adjustments == (
         PriceAdjustment(pools=("batch",), capacity_types=("spot",), percent=-28.0),
     )
+    # They are in the catalog: applied again, a discount would be taken off twice.
+    assert policy.price_adjustments == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("billParts", "volumes,disks", "'disks' is no part; hint: use some of licenses, credits, volumes"),
+        ("cpuCredits", "on", "is not known; hint: use one of default, unlimited, standard"),
+        ("burstableCPUUse", "130", "is no percentage from 0 to 100"),
+        ("leastMemory", "-1", "is no amount of memory"),
+        ("leastMemory", "much", "is no amount of memory"),
+        ("priceBook", "[]", "is no JSON object"),
+    ],
+)
+def test_settings_of_the_bill_that_cannot_be_used_say_why(key, text, problem):
+    with pytest.raises(SettingsError) as caught:
+        read(**{f"nodeless.{key}": text})
+    assert problem in str(caught.value)
+
+
+def test_no_part_of_the_bill_is_a_choice():
+    assert read(**{"nodeless.billParts": "none"}).bill_parts == frozenset()
 
 
 @pytest.mark.parametrize(

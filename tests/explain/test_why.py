@@ -1,6 +1,10 @@
 """Why a node is what it is."""
 
+from dataclasses import replace
+
 from nodeless.explain import why
+from nodeless.explain.why import one_line
+from nodeless.model.bill import Bill, BillPart
 from tests.scheduling.factories import FAMILY, instance_type, plan, pods
 
 
@@ -15,6 +19,44 @@ def test_the_chosen_type_its_price_and_the_next_three():
         "next: t3, spot in z1, 0.6500 USD/h (+30.0 %)",
         "and 2 other types",
     ]
+
+
+def billed(*parts, price, instance=0.1):
+    """A planned node whose intended offering has such a bill."""
+    (new,) = plan(pods(1), types=(instance_type("a", 4, 4, price=1.0),)).new_nodes
+    offering = replace(new.alternatives[0].offering, price=price, bill=Bill(instance, parts))
+    return replace(new, alternatives=(replace(new.alternatives[0], offering=offering),))
+
+
+def bill_of(node):
+    return [line for line in why(node).splitlines() if line.startswith("bill: ")]
+
+
+def test_a_price_is_told_with_its_parts():
+    node = billed(
+        BillPart("adjustments", -0.02),
+        BillPart("volumes", 0.0022, "20 GiB gp3"),
+        BillPart("public IPv4", None, "subnets decide"),
+        price=0.0822,
+    )
+    assert bill_of(node) == [
+        "bill: 0.0822 = instance 0.1000 - adjustments 0.0200 + volumes 0.0022 (20 GiB gp3), "
+        "not known: public IPv4 (subnets decide)"
+    ]
+
+
+def test_what_a_price_holds_beyond_its_bill_is_the_fee_of_the_node():
+    node = billed(BillPart("volumes", 0.0022), price=0.1122)
+    assert bill_of(node) == ["bill: 0.1122 = instance 0.1000 + volumes 0.0022 + node fee 0.0100"]
+
+
+def test_an_instance_alone_has_no_bill_to_tell():
+    assert bill_of(billed(price=0.1)) == []
+
+
+def test_the_note_on_a_claim_tells_the_bill_in_one_of_its_lines():
+    lines = one_line(billed(BillPart("volumes", 0.0022, "4 GiB gp3, 20 GiB gp3"), price=0.1022)).split("; ")
+    assert "bill: 0.1022 = instance 0.1000 + volumes 0.0022 (4 GiB gp3, 20 GiB gp3)" in lines
 
 
 def test_equal_prices_are_called_so():

@@ -17,6 +17,7 @@ import structlog
 
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws import AwsProvider
+from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.controllers.disruption.drift import selections
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
@@ -40,8 +41,8 @@ PATIENCE = 60.0
 #: Time in which a watch that fails is tried again before its problem is told.
 _GRACE = 10.0
 
-Offline = Callable[[Snapshot], tuple[Catalog, dict[str, str]]]
-"""What pools may buy where the cloud cannot be asked."""
+Offline = Callable[[Snapshot, BillTerms], tuple[Catalog, dict[str, str]]]
+"""What pools may buy where the cloud cannot be asked, and what counts as part of its price."""
 
 
 class ClusterUnreadable(Exception):
@@ -82,7 +83,7 @@ async def live_situation(
         if offline is None:
             raise
         remark(f"the cloud cannot be asked, the bundled catalog is used: {error}")
-    catalog, problems = offline(snapshot)
+    catalog, problems = offline(snapshot, BillTerms() if settings is None else bill_terms(settings))
     policy = policy_of(settings) if settings is not None else Policy()
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
 

@@ -175,6 +175,17 @@ class CloudProvider(Protocol):
             NodeClassUnresolved: No subnet or image is selected.
         """
 
+    async def billed_catalog(
+        self, pool: Pool, node_class: NodeClass, named: frozenset[str] = frozenset()
+    ) -> tuple[InstanceType, ...]:
+        """The same at the prices of nodes: what is planned and reported by (`cloudprovider.billing`).
+
+        `named`: instance types, families and sizes that pods ask for by name.
+
+        Raises:
+            NodeClassUnresolved: No subnet or image is selected.
+        """
+
     async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
         """Subnets, security groups, images and instance profile.
 

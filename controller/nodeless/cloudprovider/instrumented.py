@@ -16,6 +16,7 @@ _METHODS = {
     "reboot": "Reboot",
     "instances": "List",
     "catalog": "GetInstanceTypes",
+    "billed_catalog": "GetInstanceTypes",
 }
 _PROVIDER = "aws"
 

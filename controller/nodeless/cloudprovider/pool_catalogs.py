@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from nodeless.cloudprovider import CloudError, CloudProvider, NodeClassUnresolved
+from nodeless.cloudprovider.billing.room import named_by_pods
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.pools import NodeClass
 from nodeless.model.snapshot import Snapshot
@@ -13,14 +14,16 @@ from nodeless.state import PoolUnusable, usable
 async def pool_catalogs(
     cloud: CloudProvider, snapshot: Snapshot
 ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
-    """Types of each usable pool; and what is wrong with the others, both by pool key."""
+    """Types of each usable pool at the prices of nodes; and what is wrong with the others, by pool key."""
+    named = named_by_pods(snapshot)
     catalog: dict[str, tuple[InstanceType, ...]] = {}
     problems: dict[str, str] = {}
     for key, pool in sorted(snapshot.pools.items()):
         if pool.deletion_timestamp is not None:
             continue
         try:
-            catalog[key] = await cloud.catalog(*usable(snapshot, pool.reference, pool.node_class))
+            seen = usable(snapshot, pool.reference, pool.node_class)
+            catalog[key] = await cloud.billed_catalog(*seen, named)
         except (PoolUnusable, CloudError) as error:
             problems[key] = str(error)
     return catalog, problems

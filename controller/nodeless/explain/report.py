@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodeless.explain.bill import BillSum, sums
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.together import Together, kept_together
 from nodeless.explain.words import listed
+from nodeless.model.bill import BillPart
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
@@ -40,6 +42,8 @@ class Cost:
     """Nodes that stand and whose price is not known: they are not in `before`."""
     lower_bound: float | None = None
     gap: float | None = None
+    parts: tuple[BillSum, ...] = ()
+    """What is added, by part of the nodes' bills; none where only instances are priced."""
 
     @property
     def after(self) -> float:
@@ -72,6 +76,8 @@ class Launch:
     next_best: tuple[NextBest, ...]
     types: int
     """How many types would do."""
+    parts: tuple[BillPart, ...] = ()
+    """What the price of one of them is made of, the instance first; none: the instance alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +162,7 @@ class Report:
             "lowerBoundPerHour": cost.lower_bound,
             "gap": cost.gap,
             "unpricedNodes": cost.unpriced,
+            "addedByPart": {part.name: part.dollars for part in cost.parts},
         }
         return {"complete": self.complete, **document}
 
@@ -185,6 +192,7 @@ def report(
             unpriced=sum(price is None for price in prices),
             lower_bound=plan.lower_bound,
             gap=plan.gap,
+            parts=sums(node.alternatives[0].offering.parts for node in plan.new_nodes),
         ),
         nodes=(*new, *existing),
         relaxed=relaxed(situation, plan.relaxations),
@@ -286,6 +294,7 @@ def _launch(members: list[tuple[PlannedNode, NodeFill]]) -> Launch:
             for other in node.alternatives[1 : 1 + NEXT]
         ),
         len(node.alternatives),
+        node.alternatives[0].offering.parts,
     )
 
 

@@ -167,7 +167,7 @@ def _price(situation: Situation, argument: str) -> Situation:
     def repriced(kind: InstanceType, offering: Offering) -> Offering:
         if kind.name not in names:
             return offering
-        return replace(offering, price=offering.price * factor if price is None else price)
+        return offering.at_instance_price(offering.instance_price * factor if price is None else price)
 
     return _offered(situation, repriced)
 

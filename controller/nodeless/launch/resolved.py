@@ -20,6 +20,8 @@ class Subnet:
     """Id of the zone, the same in every account."""
     shifted: bool = False
     """AWS shifts work away from its zone for now."""
+    public_addresses: bool | None = None
+    """Whether instances get a public IPv4 address where their node class does not say; None: not told."""
     promised: int = 0
     """What these nodes and launches under way may come to take beside: all pods that they have room for."""
 
@@ -39,6 +41,8 @@ class Image:
     created: str = ""
     deprecated: bool = False
     """Its owner advises against it; used where there is no other."""
+    platform: str = ""
+    """What a license is paid for with it, in EC2's words (`Red Hat Enterprise Linux`); empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,17 @@ class ResolvedNodeClass:
     @property
     def zones(self) -> frozenset[str]:
         return frozenset(subnet.zone for subnet in self.subnets)
+
+    @property
+    def public_addresses(self) -> bool | None:
+        """Whether the subnets give public IPv4 addresses; None where they differ or it is not known."""
+        told = {subnet.public_addresses for subnet in self.subnets}
+        return told.pop() if len(told) == 1 else None
+
+    @property
+    def platform(self) -> str:
+        """What is paid for with some of the images; empty: nothing."""
+        return next((image.platform for image in self.images if image.platform), "")
 
     @property
     def shifted_zones(self) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The AWS provider's settings out of the controller's."""
 
 from nodeless.cloudprovider.aws import AwsSettings
+from nodeless.cloudprovider.billing.terms import bill_terms
 from nodeless.operator.settings import GlobalSettings
 
 
@@ -35,5 +36,6 @@ def aws_settings(
         dry_runs=not settings.disable_dry_run,
         zonal_shift=settings.zonal_shift,
         isolated_vpc=settings.isolated_vpc,
+        bill=bill_terms(settings),
         interruption_queue=settings.interruption_queue_name,
     )

@@ -1,8 +1,9 @@
 """What the cloud sells: instance types, and offerings of each in a zone as spot, on-demand or reserved."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from nodeless.model.bill import INSTANCE, NODE_FEE, Bill, BillPart
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
@@ -15,10 +16,16 @@ from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, subtract
 
+#: Dollars an hour below which a difference of sums is rounding.
+_CENTS_OF_NOTHING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Offering:
-    """One way to buy a type: `price` in US dollars an hour; not `available` when sold out or unpriced."""
+    """One way to buy a type: `price` in US dollars an hour; not `available` when sold out or unpriced.
+
+    The price is that of the instance alone, or of the whole node where there is a `bill`.
+    """
 
     zone: str
     capacity_type: str
@@ -32,6 +39,29 @@ class Offering:
     """`default` or `capacity-block`; empty without a reservation."""
     interruptible: bool = False
     """Whether EC2 may take the reservation back."""
+    bill: Bill | None = field(default=None, compare=False)
+    """What the price is made of; None: it is the instance's alone."""
+
+    @property
+    def instance_price(self) -> float:
+        """What EC2 lists for the instance, without all else that comes with a node of it."""
+        return self.price if self.bill is None else self.bill.instance
+
+    @property
+    def parts(self) -> tuple[BillPart, ...]:
+        """What the price is made of, the instance first; none where only the instance is priced."""
+        if self.bill is None:
+            return ()
+        rest = self.price - self.bill.total
+        fee = (BillPart(NODE_FEE, rest),) if abs(rest) > _CENTS_OF_NOTHING else ()
+        return (BillPart(INSTANCE, self.bill.instance), *self.bill.parts, *fee)
+
+    def at_instance_price(self, dollars: float) -> "Offering":
+        """The same with another price of the instance; what comes with a node stays."""
+        if self.bill is None:
+            return replace(self, price=dollars)
+        bill = replace(self.bill, instance=dollars)
+        return replace(self, price=max(0.0, self.price + dollars - self.bill.instance), bill=bill)
 
     @property
     def for_sale(self) -> bool:

@@ -62,7 +62,7 @@ def _format_families(catalogs: Iterable[tuple[InstanceType, ...]]) -> str:
             labels = f'{name},capacity_type="{offering.capacity_type}",zone="{offering.zone}"'
             available[labels] = available.get(labels, False) or offering.for_sale
             if offering.priced:
-                prices[labels] = offering.price
+                prices[labels] = offering.instance_price
     families: dict[str, Mapping[str, float]] = {
         _AVAILABLE: available,
         _PRICE: prices,

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from nodeless.model.bill import DEFAULT_MODE, PARTS, STANDARD, UNLIMITED
 from nodeless.model.packing import LOWEST_PRICE
+from nodeless.operator.bill_settings import bill_parts, memory, percent, price_book
 from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
 from nodeless.operator.setting_values import (
     UnusableValue,
@@ -179,7 +181,25 @@ class GlobalSettings:
         "How nodes are chosen, unless their pool says: lowest-price or fewest-nodes")
     node_fee: float = _setting(
         "nodeless.nodeFee", amount, "0", "",
-        "Dollars an hour that every node costs besides its instance (agents, volumes)")
+        "Dollars an hour that every node costs besides its bill (agents that are charged by the node)")
+    bill_parts: frozenset[str] = _setting(
+        "nodeless.billParts", bill_parts, ",".join(PARTS), "",
+        "What counts in a node's price besides its instance: some of licenses, credits, volumes, addresses; "
+        "none: the instance alone")
+    cpu_credits: str = _setting(
+        "nodeless.cpuCredits", one_of(DEFAULT_MODE, UNLIMITED, STANDARD), DEFAULT_MODE, "",
+        "How the account runs T instances: unlimited (CPU beyond the baseline is charged), standard (slowed "
+        "down), or AWS's default for each family")
+    burstable_cpu_use: float = _setting(
+        "nodeless.burstableCPUUse", percent, "100", "",
+        "Percent of its CPU that a T instance is taken to use, where CPU beyond its baseline is charged")
+    least_memory: int = _setting(
+        "nodeless.leastMemory", memory, "128Mi", "",
+        "Memory that a type must leave for pods beside the system's daemons, unless it is asked for by name; "
+        "0: none")
+    price_book: str = _setting(
+        "nodeless.priceBook", price_book, "{}", "",
+        "Prices that replace those of the bundled book, as a JSON object of its form")
     eviction_price: float = _setting(
         "nodeless.evictionPrice", amount, "0", "",
         "Dollars that one eviction counts as, against what consolidation saves in an hour")

@@ -10,14 +10,17 @@ if TYPE_CHECKING:
 
 
 def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
-    """The policy of every pass; `nominates`: whether pods are nominated to their planned nodes."""
+    """The policy of every pass; `nominates`: whether pods are nominated to their planned nodes.
+
+    Adjustments of prices are not in it: they are in the catalogs, where they change the price of the instance
+    and leave the rest of a node's bill as it is (`cloudprovider.billing`).
+    """
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
     return Policy(
         packing=settings.packing,
         node_fee=settings.node_fee,
         time_box=settings.time_box,
-        price_adjustments=settings.price_adjustments,
         ignore_preferences=settings.preference_policy == "Ignore",
         min_values=settings.min_values_policy,
         as_bound={"always": True, "never": False}.get(settings.plan_as_bound, not nominates),

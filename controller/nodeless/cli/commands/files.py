@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from nodeless.cli.manifests.documents import Document
     from nodeless.cli.manifests.reading import FileContents
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
+    from nodeless.cloudprovider.billing.terms import BillTerms
     from nodeless.explain.decisions import Situation
     from nodeless.model.snapshot import Snapshot
+    from nodeless.operator.settings import GlobalSettings
     from nodeless.scheduling import Policy
 
 _NO_PODS = "replicas, percentage and limits make no pod"
@@ -54,6 +56,12 @@ class Offer:
             notes.append(f"spot is taken to cost {self.sold.spot_percent:g} % of on-demand")
         return notes
 
+    def dates(self, terms: "BillTerms") -> str:
+        """A line on the dates of what is paid besides instances; empty where nothing of it counts."""
+        known = {name: terms.book.dates.get(name, "") for name in sorted(terms.parts)}
+        told = ", ".join(f"{name} {date}" for name, date in known.items() if date)
+        return f"prices besides instances: {told}" if told else ""
+
 
 def situation_of_files(
     files: Sequence[str], offer: Offer, notes: list[str], read_as: ReadAs = _AS_USUAL
@@ -65,22 +73,33 @@ def situation_of_files(
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
-    from nodeless.scheduling import Policy  # noqa: PLC0415
 
-    given, policy, documents = _given(files, None, read_as)
+    given, settings, documents = _given(files, None, read_as)
+    policy, terms = _policy_and_terms(settings)
     notes += offer.notes()
+    notes += filter(None, [offer.dates(terms)])
+    notes += (f"price book: {fault}" for fault in terms.book.faults)
     _note(given, notes)
     now = time.time()
 
     def situation(snapshot: "Snapshot") -> Situation:
-        catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones)
-        return Situation(snapshot, catalog, replace(policy or Policy(), pool_problems=problems), now)
+        catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones, terms)
+        return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
 
     if read_as.ends and given.autoscaled:
         for mode, words in ((ReplicasMode.MIN, "minimum"), (ReplicasMode.MAX, "maximum")):
             end = _with_room_for_buffers(read_documents(documents, Snapshot(), mode))
             notes.append(f"at the {words} of the autoscalers: {_cost(situation(end.snapshot))}")
     return situation(given.snapshot)
+
+
+def _policy_and_terms(settings: "GlobalSettings | None") -> "tuple[Policy, BillTerms]":
+    """What settings ask of a plan, and of the prices that it goes by; the defaults where there are none."""
+    from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms  # noqa: PLC0415
+    from nodeless.operator.solver_policy import policy_of  # noqa: PLC0415
+    from nodeless.scheduling import Policy  # noqa: PLC0415
+
+    return (Policy(), BillTerms()) if settings is None else (policy_of(settings), bill_terms(settings))
 
 
 def _cost(situation: "Situation") -> str:
@@ -102,15 +121,16 @@ def with_files(
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
 
-    given, policy, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
+    given, settings, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
+    chosen, terms = _policy_and_terms(settings)
     after = given.snapshot
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
-    policy = policy or situation.policy
+    policy = situation.policy if settings is None else chosen
     if not touched:
         policy = replace(policy, pool_problems=situation.policy.pool_problems)
         return replace(situation, snapshot=after, policy=policy)
-    made, wrong = offline_catalogs(offer.sold, after, _zones_of(situation, offer, files))
+    made, wrong = offline_catalogs(offer.sold, after, _zones_of(situation, offer, files), terms)
     notes.append(
         f"types of {', '.join(sorted(touched))}: as {offer.sold.region} sold them on {offer.sold.date}"
     )
@@ -166,8 +186,8 @@ def _note(given: "FileContents", notes: list[str]) -> None:
 
 def _given(
     files: Sequence[str], base: "Snapshot | None", read_as: ReadAs = _AS_USUAL, *, may_be_empty: bool = False
-) -> "tuple[FileContents, Policy | None, list[Document]]":
-    """What files hold, on top of a snapshot; the policy of their settings, if any; their other objects."""
+) -> "tuple[FileContents, GlobalSettings | None, list[Document]]":
+    """What files hold, on top of a snapshot; their settings, if any; their other objects."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
     from nodeless.cli.manifests.files import listed_files, text_of_listed  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
@@ -176,7 +196,7 @@ def _given(
 
     faults: list[str] = []
     documents: list[Document] = []
-    given, policy = FileContents(Snapshot()), None
+    given, settings = FileContents(Snapshot()), None
     for name in files:
         listed, remarks = listed_files(name)
         for line in remarks:
@@ -189,7 +209,7 @@ def _given(
             except UnreadableFileError as error:
                 refuse(str(error))
     try:
-        policy = _policy_among(documents)
+        settings = _settings_among(documents)
         given = read_documents(documents, base or Snapshot(), ReplicasMode(read_as.replicas))
     except BadManifests as error:
         faults += error.faults
@@ -201,7 +221,7 @@ def _given(
         refuse(f"{count(len(faults), 'fault')} in the manifests; hint: see the lines above")
     if read_as.strict:
         _refuse_skipped(given)
-    return _with_room_for_buffers(given), policy, documents
+    return _with_room_for_buffers(given), settings, documents
 
 
 def _refuse_skipped(given: "FileContents") -> None:
@@ -231,12 +251,11 @@ def _with_room_for_buffers(given: "FileContents") -> "FileContents":
     return replace(given, snapshot=with_placeholders(given.snapshot), assumed=(*given.assumed, *lost))
 
 
-def _policy_among(documents: "list[Document]") -> "Policy | None":
-    """The policy of the ConfigMap of settings, which is taken out of the documents. Raises BadManifests."""
+def _settings_among(documents: "list[Document]") -> "GlobalSettings | None":
+    """The settings of their ConfigMap, which is taken out of the documents. Raises BadManifests."""
     from nodeless.cli.manifests.documents import BadManifests  # noqa: PLC0415
     from nodeless.operator.config_sources import ConfigSources as Spoken  # noqa: PLC0415
     from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError  # noqa: PLC0415
-    from nodeless.operator.solver_policy import policy_of  # noqa: PLC0415
 
     for document in documents:
         value = document.value if isinstance(document.value, dict) else {}
@@ -248,7 +267,7 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
             try:
                 # A plan needs no name of a cluster.
                 unnamed = Spoken({"CLUSTER_NAME": "plan"})
-                return policy_of(GlobalSettings.from_config_map(data, unnamed))
+                return GlobalSettings.from_config_map(data, unnamed)
             except SettingsError as error:
                 raise BadManifests([f"{document.at('data')}: {fault}" for fault in error.faults]) from None
     return None

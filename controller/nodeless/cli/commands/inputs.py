@@ -191,11 +191,12 @@ def _zones(sold: "CatalogFile", text: str) -> tuple[str, ...]:
 
 def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation":
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.billing.terms import BillTerms  # noqa: PLC0415
     from nodeless.model.instance_types import Catalog  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
 
-    def offline(seen: Seen) -> tuple[Catalog, dict[str, str]]:
+    def offline(seen: Seen, terms: BillTerms) -> tuple[Catalog, dict[str, str]]:
         notes.extend(offer.notes())
-        return offline_catalogs(offer.sold, seen, offer.zones)
+        return offline_catalogs(offer.sold, seen, offer.zones, terms)
 
     return from_cluster(source.kubeconfig, source.namespace, source.region, offline)

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from nodeless.cli.tables import NOTHING, Column, FittedTable, indented
+from nodeless.explain.bill import bill_line, not_known
 from nodeless.explain.report import MONTH, Cost, Report, Unplaced, holding, where, zones
 from nodeless.explain.words import count, listed
 
@@ -29,6 +30,7 @@ def _print(report: Report, console: Console) -> None:
         _print_indented(console, note, 0, style="dim")
     if report.launches:
         _print_launches(report, console)
+        _print_bills(report, console)
     if report.landings:
         _print_landings(report, console)
     else:
@@ -98,6 +100,23 @@ def _print_launches(report: Report, console: Console) -> None:
     _print_table(console, title, _LAUNCHES, rows)
 
 
+def _print_bills(report: Report, console: Console) -> None:
+    """What each price is made of, where more than the instance is paid for."""
+    lines: dict[str, str] = {}
+    missing: dict[str, None] = {}
+    for launch in report.launches:
+        if line := bill_line(launch.price, [part for part in launch.parts if part.known]):
+            lines.setdefault(f"{launch.instance_type}, {launch.capacity_type}", line)
+        if unknown := not_known(launch.parts):
+            missing[unknown] = None
+    if lines:
+        console.print(Text("\nWhat a node costs an hour", style="bold"))
+    for name, line in lines.items():
+        _print_indented(console, f"{name}: {line}", 2)
+    for unknown in missing:
+        _print_indented(console, f"not known, and in no price: {unknown}", 2 if lines else 0)
+
+
 def _print_landings(report: Report, console: Console) -> None:
     rows = [
         (
@@ -126,6 +145,8 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
     dollars = [("before", cost.before), ("added", cost.added), ("after", cost.after)]
     if cost.lower_bound is not None and cost.added > 0:
         dollars.append(("lower bound of what is added", cost.lower_bound))
+    if len(cost.parts) > 1:
+        dollars[2:2] = [(f"  {part.name}", part.dollars) for part in cost.parts]
     rows = [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in dollars]
     _print_table(console, "Cost", _COST, rows)
     if cost.gap is not None and cost.added > 0:

@@ -6,7 +6,7 @@ row, its members in the order of `members`; prices are US dollars an hour.
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -18,6 +18,10 @@ from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
 from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
 from nodeless.cloudprovider.aws.price_list import Prices
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
+from nodeless.cloudprovider.billing.catalogs import billed
+from nodeless.cloudprovider.billing.parts import Location
+from nodeless.cloudprovider.billing.room import named_by_pods, with_room
+from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
@@ -113,30 +117,42 @@ def bundled_catalog() -> CatalogFile:
 
 
 def offline_catalogs(
-    catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str], *, allowed_only: bool = True
+    catalog: CatalogFile,
+    snapshot: Snapshot,
+    zones: Iterable[str],
+    terms: BillTerms | None = None,
+    *,
+    allowed_only: bool = True,
 ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
-    """Types of each usable pool, and what is wrong with the others, as the cloud would tell.
+    """Types of each usable pool at the prices of its nodes, and what is wrong with the others.
 
     Args:
         catalog: What is sold.
         snapshot: The pools and their node classes.
         zones: Zones of the subnets, which a file does not tell.
+        terms: What counts as part of a price; None: the default.
         allowed_only: Leave out types that the pool's requirements do not allow.
     """
     where = frozenset(zones)
+    terms, named, location = terms or BillTerms(), named_by_pods(snapshot), Location(catalog.region)
+    made: dict[Hashable, tuple[InstanceType, ...]] = {}
     catalogs: dict[str, tuple[InstanceType, ...]] = {}
     problems: dict[str, str] = {}
     for key, pool in sorted(snapshot.pools.items()):
         try:
-            shape = _shape(*usable(snapshot, pool.reference, pool.node_class))
+            _, node_class = usable(snapshot, pool.reference, pool.node_class)
         except PoolUnusable as error:
             problems[key] = str(error)
             continue
-        kinds = _types(catalog, shape, where)
-        conflict = pool.requirements.conflict
-        catalogs[key] = (
-            tuple(each for each in kinds if conflict(each.requirements) is None) if allowed_only else kinds
-        )
+        shape = _shape(pool, node_class)
+        # Pools that pay the same share their types.
+        priced_as = (shape, node_class.public_address, node_class.launch_template, terms.name_for(pool.name))
+        if priced_as not in made:
+            made[priced_as] = billed(_types(catalog, shape, where), pool.name, node_class, location, terms)
+        types, conflict = made[priced_as], pool.requirements.conflict
+        if allowed_only:
+            types = tuple(each for each in types if conflict(each.requirements) is None)
+        catalogs[key] = with_room(types, pool.requirements, node_class, named, terms)
     return catalogs, problems
 
 

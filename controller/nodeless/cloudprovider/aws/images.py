@@ -20,6 +20,8 @@ from nodeless.model.requirements import Requirements
 #: Seconds: selected images change when their owner registers one, default images every few weeks.
 _SELECTED_FRESH, _SELECTED_USABLE = 60.0, 600.0
 _DEFAULT_FRESH, _DEFAULT_USABLE = 3600.0, 12 * 3600.0
+#: Beginnings of `PlatformDetails` (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/billing-info-fields.html).
+_LICENSED = ("Red Hat", "SUSE", "Ubuntu Pro", "SQL Server", "Linux with SQL")
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 
 
@@ -173,7 +175,16 @@ def read_image(record: Mapping[str, Any], now: float = 0.0) -> Image | None:
         str(record.get("Name", "")),
         str(record.get("CreationDate", "")),
         deprecated=_has_passed(record.get("DeprecationTime"), now),
+        platform=_licensed(str(record.get("PlatformDetails", ""))),
     )
+
+
+def _licensed(platform: str) -> str:
+    """What EC2 says an image is billed as, where that is another price than Linux's.
+
+    Windows is left out: its family says so.
+    """
+    return platform if platform.startswith(_LICENSED) else ""
 
 
 def _has_passed(text: str | None, now: float) -> bool:

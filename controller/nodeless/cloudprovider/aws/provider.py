@@ -47,6 +47,8 @@ from nodeless.cloudprovider.aws.session import AwsSession, CallObserver
 from nodeless.cloudprovider.aws.settings import AwsSettings
 from nodeless.cloudprovider.aws.subnets import Subnets
 from nodeless.cloudprovider.aws.zonal_shifts import ZonalShifts
+from nodeless.cloudprovider.billing.catalogs import BilledCatalogs
+from nodeless.cloudprovider.billing.parts import Location
 from nodeless.launch.claims import labels_of
 from nodeless.launch.results import FleetAnswer
 from nodeless.launch.tags import node_tags
@@ -117,6 +119,8 @@ class AwsProvider:
         self._types = InstanceTypes(self._session, clock)
         self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
+        self._billed = BilledCatalogs()
+        self._faults: tuple[str, ...] = ()
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
         self._preparer = LaunchRequestBuilder(settings, self._templates, self._subnets, self._log)
@@ -137,10 +141,18 @@ class AwsProvider:
         """Have other settings from the next call on; the cluster, its region and its prices stay."""
         self._profiles.settings = settings
         self._resolver.tags = settings.tags
+        self._tell_faults(settings.bill.book.faults)
         self._catalogs.settings = settings
         self._preparer.settings = settings
         self._images.keep(settings.image_refresh_seconds)
         self._subnets.keep(settings.subnet_refresh_seconds)
+
+    def _tell_faults(self, faults: tuple[str, ...]) -> None:
+        """Log what the price book says in vain, once for as long as it does."""
+        for fault in faults:
+            if fault not in self._faults:
+                self._log.warning(f"price book: {fault}")
+        self._faults = faults
 
     @property
     def region(self) -> str:
@@ -187,6 +199,15 @@ class AwsProvider:
     async def catalog(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
         """See the Protocol. The same tuple is returned until something changes."""
         return await self._catalogs.get(pool, node_class, await self.resolve(node_class))
+
+    async def billed_catalog(
+        self, pool: Pool, node_class: NodeClass, named: frozenset[str] = frozenset()
+    ) -> tuple[InstanceType, ...]:
+        """See the Protocol. The same tuple is returned until something changes."""
+        resolved = await self.resolve(node_class)
+        types = await self._catalogs.get(pool, node_class, resolved)
+        location = Location(self._session.region, resolved.public_addresses, resolved.platform)
+        return self._billed.get(types, pool, node_class, location, self._catalogs.settings.bill, named)
 
     async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
         """See the Protocol."""

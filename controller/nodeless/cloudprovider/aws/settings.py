@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeless.cloudprovider.billing.terms import BillTerms
+
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
@@ -41,5 +43,7 @@ class AwsSettings:
     """How long an answer on subnets serves."""
     zonal_shift: bool = False
     """Keep off zones that AWS shifts the cluster away from."""
+    bill: BillTerms = field(default_factory=BillTerms)
+    """What a node costs besides its instance."""
     interruption_queue: str = ""
     """Name of the SQS queue with warnings about instances; empty: there is none."""

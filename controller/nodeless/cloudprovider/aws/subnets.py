@@ -110,6 +110,7 @@ class Subnets:
                     entry["AvailabilityZone"],
                     entry["AvailableIpAddressCount"],
                     zone_id=entry.get("AvailabilityZoneId", ""),
+                    public_addresses=entry.get("MapPublicIpOnLaunch"),
                 )
                 found[subnet.id] = subnet
                 self.zone_ids[subnet.zone] = subnet.zone_id

@@ -1,0 +1,191 @@
+"""What a node of a type costs an hour beside its instance, part by part.
+
+    license     price of the system x vCPUs (of T families: vCPUs of the baseline)
+    credits     price of a vCPU-hour x max(0, CPU in use - vCPUs of the baseline)
+    volumes     (GiB x price + IOPS beyond the free ones x price + MiB/s beyond the free ones x price) / 730
+    address     price of a public IPv4 address, where the node class or the subnets give one
+
+What a node will hold is not known when its type is priced, so CPU in use is a share of all vCPUs that the
+terms give: at 100 % the node is full of pods that use what they request; the system uses what it reserves.
+
+Example: a t3a.nano has 2 vCPUs with a baseline of 5 % each. Full, it pays (2 - 0.1) x 0.05 = 0.095 dollars
+an hour on top of its 0.0047.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import fsum
+
+from nodeless.cloudprovider.billing.book import PriceBook, VolumePrices
+from nodeless.cloudprovider.billing.terms import BillTerms
+from nodeless.launch.families import CUSTOM, GIB, family_of
+from nodeless.model import bill
+from nodeless.model.bill import BillPart
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.pools import BlockDevice, NodeClass
+from nodeless.model.resources import CPU
+
+#: Hours of a month, as AWS counts them.
+MONTH = 730
+#: What a gp3 volume has for the price of its size
+#: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
+FREE_IOPS, FREE_THROUGHPUT = 3_000, 125
+#: IOPS of a volume that each tier of io2 ends with.
+_TIERS = (32_000, 64_000)
+#: Families whose default is to be slowed down at the end of their credits.
+_STANDARD_BY_DEFAULT = ("t2",)
+_UNITS_OF_CPU = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where nodes come to be, as far as it decides what they cost."""
+
+    region: str
+    public_addresses: bool | None = None
+    """Whether their subnets give public IPv4 addresses; None: not known, or some do."""
+    platform: str = ""
+    """What the image says it is licensed as, as in `Red Hat Enterprise Linux`; empty: nothing."""
+
+
+def shared_parts(node_class: NodeClass, location: Location, terms: BillTerms) -> tuple[BillPart, ...]:
+    """The parts that are the same for every type."""
+    parts: list[BillPart] = []
+    if bill.EBS_VOLUMES in terms.parts:
+        parts += _volumes(node_class, location.region, terms.book)
+    if bill.ADDRESSES in terms.parts:
+        parts += _address(node_class, location, terms.book)
+    return tuple(parts)
+
+
+def parts_of_type(
+    instance_type: InstanceType, node_class: NodeClass, location: Location, terms: BillTerms
+) -> tuple[BillPart, ...]:
+    """The parts that go by the type."""
+    system = family_of(node_class.ami_family).os
+    parts: list[BillPart] = []
+    if bill.LICENSES in terms.parts:
+        parts += _license(instance_type, system, location, terms.book)
+    if bill.CPU_CREDITS in terms.parts:
+        parts += _credits(instance_type, system, location, terms)
+    return tuple(parts)
+
+
+def is_burstable(name: str) -> bool:
+    """Whether a type earns CPU credits: all T families with a digit, now and to come."""
+    family = name.partition(".")[0]
+    return len(family) > 1 and family[0] == "t" and family[1].isdigit()
+
+
+def _license(
+    instance_type: InstanceType, system: str, location: Location, book: PriceBook
+) -> Iterator[BillPart]:
+    if system == "linux":
+        if location.platform:
+            yield BillPart(bill.LICENSE, None, f"of {location.platform}")
+        return
+    price = book.license(location.region, system)
+    cpus = _baseline(instance_type, book) if is_burstable(instance_type.name) else _cpus(instance_type)
+    if price is None or cpus is None:
+        yield BillPart(bill.LICENSE, None, f"of {system}")
+    else:
+        yield BillPart(bill.LICENSE, price * cpus, system)
+
+
+def _credits(
+    instance_type: InstanceType, system: str, location: Location, terms: BillTerms
+) -> Iterator[BillPart]:
+    if not is_burstable(instance_type.name):
+        return
+    family = instance_type.name.partition(".")[0]
+    mode = terms.credit_mode
+    if mode == bill.STANDARD or (mode == bill.DEFAULT_MODE and family in _STANDARD_BY_DEFAULT):
+        return
+    baseline, price = _baseline(instance_type, terms.book), terms.book.credit(location.region, family, system)
+    if baseline is None or price is None:
+        yield BillPart(bill.CREDITS, None, f"of {instance_type.name}")
+        return
+    used = _cpus(instance_type) * terms.cpu_use / 100
+    beyond = max(0.0, used - baseline)
+    if beyond:
+        yield BillPart(bill.CREDITS, price * beyond, f"{beyond:.2f} vCPUs beyond {baseline:.2f}")
+
+
+def _cpus(instance_type: InstanceType) -> float:
+    return instance_type.capacity.get(CPU, 0) / _UNITS_OF_CPU
+
+
+def _baseline(instance_type: InstanceType, book: PriceBook) -> float | None:
+    """VCPUs that may be used at all times for the price of the instance."""
+    percent = book.baselines.get(instance_type.name)
+    return None if percent is None else _cpus(instance_type) * percent / 100
+
+
+def _address(node_class: NodeClass, location: Location, book: PriceBook) -> Iterator[BillPart]:
+    given = node_class.public_address
+    if given is None:
+        given = location.public_addresses
+    if given is None:
+        yield BillPart(bill.ADDRESS, None, "subnets decide")
+    elif given:
+        yield BillPart(bill.ADDRESS, book.address(location.region))
+
+
+def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[BillPart]:
+    devices = node_class.block_devices or family_of(node_class.ami_family).block_devices
+    if node_class.launch_template:
+        yield BillPart(bill.VOLUMES, None, f"those of launch template {node_class.launch_template}")
+        return
+    if not devices:
+        yield BillPart(bill.VOLUMES, None, f"those of the image of family {node_class.ami_family or CUSTOM}")
+        return
+    priced = [(device, _dollars(device, region, book)) for device in devices]
+    known = [(device, dollars) for device, dollars in priced if isinstance(dollars, float)]
+    if known:
+        total = fsum(dollars for _, dollars in known) / MONTH
+        yield BillPart(bill.VOLUMES, total, _described(device for device, _ in known))
+    for device, dollars in priced:
+        if isinstance(dollars, str):
+            yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {dollars}")
+
+
+def _kind(device: BlockDevice) -> str:
+    # EC2's own default in a launch template; gp2, unlike the console's.
+    return device.volume_type or "gp2"
+
+
+def _described(devices: Iterable[BlockDevice]) -> str:
+    return ", ".join(f"{-(-(device.volume_size or 0) // GIB)} GiB {_kind(device)}" for device in devices)
+
+
+def _dollars(device: BlockDevice, region: str, book: PriceBook) -> float | str:
+    """Dollars a month, or why they are not known."""
+    kind = _kind(device)
+    prices = book.volume(region, kind)
+    if prices is None or prices.gib is None:
+        return f"no price of {kind} in {region or 'a region that is not named'}"
+    if device.volume_size is None:
+        return "its snapshot's size"
+    total = -(-device.volume_size // GIB) * prices.gib
+    more = max(0, (device.iops or 0) - (FREE_IOPS if kind == "gp3" else 0))
+    if more:
+        if not prices.iops:
+            return f"no price of IOPS of {kind} in {region}"
+        total += _of_tiers(more, prices)
+    faster = max(0, (device.throughput or 0) - FREE_THROUGHPUT) if kind == "gp3" else 0
+    if faster:
+        if prices.throughput is None:
+            return f"no price of throughput of {kind} in {region}"
+        total += faster * prices.throughput
+    return total
+
+
+def _of_tiers(iops: int, prices: VolumePrices) -> float:
+    """Dollars a month of IOPS, each tier at its own price."""
+    bounds = (0, *_TIERS)
+    total = 0.0
+    for number, price in enumerate(prices.iops):
+        last = number == len(prices.iops) - 1
+        end = iops if last else min(iops, bounds[number + 1])
+        total += max(0, end - bounds[number]) * price
+    return total

@@ -1,0 +1,51 @@
+"""What the settings choose of a bill."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nodeless.cloudprovider.billing.book import PriceBook, bundled_book, read_book
+from nodeless.model.bill import DEFAULT_MODE, PARTS
+from nodeless.operator.settings import GlobalSettings
+
+if TYPE_CHECKING:
+    from nodeless.scheduling import PriceAdjustment
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class BillTerms:
+    """Which parts count, and how they are reckoned."""
+
+    parts: frozenset[str] = frozenset(PARTS)
+    """Those of `PARTS` that count."""
+    credit_mode: str = DEFAULT_MODE
+    """How T families are run: `unlimited`, `standard` (slowed down instead of charged), or AWS's defaults:
+    T2 standard, the others unlimited."""
+    cpu_use: float = 100.0
+    """Percent of its CPU that a T instance is taken to use.
+
+    What a node will hold is not known when its type is priced: 100 is a node full of pods that use their
+    requests."""
+    adjustments: tuple["PriceAdjustment", ...] = ()
+    """Discounts, surcharges and commitments, applied to the price of the instance in their order."""
+    least_memory: int = 128 * MIB
+    """Bytes that must be left for pods on a type that no pool and no pod names; 0: any type is bought."""
+    book: PriceBook = field(default_factory=bundled_book)
+    """What AWS charges."""
+
+    def name_for(self, pool: str) -> str:
+        """A pool's name where an adjustment is for some pools, else nothing: such pools pay the same."""
+        return pool if any(adjustment.pools for adjustment in self.adjustments) else ""
+
+
+def bill_terms(settings: GlobalSettings) -> BillTerms:
+    """What the controller's settings choose."""
+    return BillTerms(
+        parts=settings.bill_parts,
+        credit_mode=settings.cpu_credits,
+        cpu_use=settings.burstable_cpu_use,
+        adjustments=settings.price_adjustments,
+        least_memory=settings.least_memory,
+        book=read_book(settings.price_book),
+    )

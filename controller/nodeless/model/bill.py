@@ -1,0 +1,50 @@
+"""What an hour of a node costs, in parts: the instance, its volumes, its address, CPU credits, a license.
+
+A part whose price is not known says so; it is never counted as free.
+"""
+
+from dataclasses import dataclass
+from math import fsum
+
+INSTANCE = "instance"
+LICENSE = "license"
+CREDITS = "CPU credits"
+VOLUMES = "volumes"
+ADDRESS = "public IPv4"
+ADJUSTMENTS = "adjustments"
+#: What settings call the parts that can be left out of a bill.
+LICENSES, CPU_CREDITS, EBS_VOLUMES, ADDRESSES = "licenses", "credits", "volumes", "addresses"
+PARTS = (LICENSES, CPU_CREDITS, EBS_VOLUMES, ADDRESSES)
+#: How T families are run.
+DEFAULT_MODE, UNLIMITED, STANDARD = "default", "unlimited", "standard"
+#: What a price holds beyond its bill: the fee that the policy of a pass adds to every node.
+NODE_FEE = "node fee"
+
+
+@dataclass(frozen=True, slots=True)
+class BillPart:
+    """One part. `dollars` an hour, negative for a discount; None: not known, and `detail` says why."""
+
+    name: str
+    dollars: float | None
+    detail: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.dollars is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The bill of an offering.
+
+    `instance` is what EC2 lists for the instance, the only price that EC2 compares; `parts` are the others.
+    """
+
+    instance: float
+    parts: tuple[BillPart, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """US dollars an hour of all parts that are known."""
+        return fsum((self.instance, *(part.dollars for part in self.parts if part.dollars is not None)))

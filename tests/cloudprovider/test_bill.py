@@ -1,0 +1,398 @@
+"""The bill of a node: its parts by AWS's published prices, what is not known, what is left out by room."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, offline_catalogs
+from nodeless.cloudprovider.aws.images import read_image
+from nodeless.cloudprovider.billing.book import bundled_book, read_book
+from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, billed
+from nodeless.cloudprovider.billing.parts import Location
+from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
+from nodeless.launch.resolved import ResolvedNodeClass, Subnet
+from nodeless.model import bill, events
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.pods import PodShape
+from nodeless.model.pools import BlockDevice, NodeClass, Reference
+from nodeless.model.requirements import IN, Requirement, Requirements
+from nodeless.model.resources import CPU, MEMORY
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.settings import GlobalSettings
+from nodeless.scheduling import PriceAdjustment
+from nodeless.state import apply
+from tests.factories import a_pending_pod, a_pool
+
+GIB, MIB = 2**30, 2**20
+HERE = Location("us-east-1", public_addresses=False)
+CLASS = NodeClass(Reference("EC2NodeClass", "default"), "AL2023")
+POOL = a_pool()
+PLAIN = BillTerms(least_memory=0)
+
+
+def a_type(name="m5.large", cpus=2, price=0.096, *, gib=8.0, spot=None):
+    offerings = [Offering("us-east-1a", "on-demand", price)]
+    if spot is not None:
+        offerings.append(Offering("us-east-1a", "spot", spot))
+    capacity = {CPU: cpus * 1000, MEMORY: int(gib * GIB)}
+    return InstanceType(name, Requirements(), capacity, {CPU: 70}, tuple(offerings))
+
+
+def priced(instance_type, node_class=CLASS, location=HERE, terms=PLAIN):
+    """The first offering with its bill."""
+    (result,) = billed((instance_type,), POOL.name, node_class, location, terms)
+    return result.offerings[0]
+
+
+def part(offering, name):
+    """Dollars of a part; KeyError where the bill has none of it."""
+    return {each.name: each.dollars for each in offering.parts}[name]
+
+
+def with_disk(**device):
+    return replace(CLASS, block_devices=(BlockDevice("/dev/xvda", 100 * GIB, **device),))
+
+
+def test_a_price_is_the_instance_and_its_root_volume():
+    offering = priced(a_type())
+    assert [each.name for each in offering.parts] == ["instance", "volumes"]
+    assert offering.price == pytest.approx(0.096 + 20 * 0.08 / 730)
+    assert offering.instance_price == 0.096
+
+
+@pytest.mark.parametrize(
+    ("device", "a_month"),
+    [
+        ({"volume_type": "gp2"}, 10.0),
+        ({"volume_type": None}, 10.0),
+        ({"volume_type": "gp3"}, 8.0),
+        ({"volume_type": "gp3", "iops": 3000, "throughput": 125}, 8.0),
+        ({"volume_type": "gp3", "iops": 6000, "throughput": 250}, 8.0 + 15.0 + 5.0),
+        ({"volume_type": "io1", "iops": 1000}, 12.5 + 65.0),
+        ({"volume_type": "io2", "iops": 70_000}, 12.5 + 32_000 * 0.065 + 32_000 * 0.046 + 6_000 * 0.032),
+        ({"volume_type": "st1"}, 4.5),
+        ({"volume_type": "sc1"}, 1.5),
+        ({"volume_type": "standard"}, 5.0),
+    ],
+)
+def test_volumes_cost_by_type_size_iops_and_throughput(device, a_month):
+    assert part(priced(a_type(), with_disk(**device)), "volumes") == pytest.approx(a_month / 730)
+
+
+def test_every_volume_counts_and_bottlerocket_has_two():
+    bottlerocket = replace(CLASS, ami_family="Bottlerocket")
+    assert part(priced(a_type(), bottlerocket), "volumes") == pytest.approx(24 * 0.08 / 730)
+
+
+def test_volumes_cost_what_their_region_asks():
+    there = Location("eu-central-1", public_addresses=False)
+    assert part(priced(a_type(), location=there), "volumes") == pytest.approx(20 * 0.0952 / 730)
+
+
+@pytest.mark.parametrize(
+    ("node_class", "location", "why"),
+    [
+        (replace(CLASS, ami_family="Custom"), HERE, "those of the image"),
+        (replace(CLASS, launch_template="mine"), HERE, "launch template mine"),
+        (with_disk(volume_type="gp4"), HERE, "no price of gp4 in us-east-1"),
+        (with_disk(volume_type="gp3", throughput=500), Location("eu-west-1", False), "throughput of gp3"),
+        (with_disk(volume_type="io2", iops=9), Location("sa-east-1", False), "no price of io2 in sa-east-1"),
+        (CLASS, Location("cn-north-1", False), "no price of gp3 in cn-north-1"),
+        (
+            replace(CLASS, block_devices=(BlockDevice("/dev/sdb", snapshot_id="snap-1"),)),
+            HERE,
+            "snapshot's size",
+        ),
+    ],
+)
+def test_a_volume_without_a_price_is_not_known_and_never_free(node_class, location, why):
+    offering = priced(a_type(), node_class, location)
+    (missing,) = [each for each in offering.parts if each.dollars is None]
+    assert missing.name == "volumes"
+    assert why in missing.detail
+    assert offering.price == 0.096
+
+
+def test_one_unknown_volume_leaves_the_others_counted():
+    node_class = replace(
+        CLASS, block_devices=(BlockDevice("a", 20 * GIB, "gp3"), BlockDevice("b", GIB, "gp9"))
+    )
+    found = [each.dollars for each in priced(a_type(), node_class).parts if each.name == "volumes"]
+    assert found == [pytest.approx(1.6 / 730), None]
+
+
+@pytest.mark.parametrize(
+    ("node_class", "subnets", "dollars"),
+    [
+        (None, True, 0.005),
+        (True, False, 0.005),
+        (None, None, None),
+    ],
+)
+def test_a_public_address_costs_where_node_class_or_subnets_give_one(node_class, subnets, dollars):
+    offering = priced(
+        a_type(), replace(CLASS, public_address=node_class), Location("us-east-1", public_addresses=subnets)
+    )
+    assert part(offering, "public IPv4") == dollars
+
+
+@pytest.mark.parametrize(("node_class", "subnets"), [(False, True), (None, False)])
+def test_no_public_address_costs_nothing(node_class, subnets):
+    offering = priced(
+        a_type(), replace(CLASS, public_address=node_class), Location("us-east-1", public_addresses=subnets)
+    )
+    assert "public IPv4" not in [each.name for each in offering.parts]
+
+
+@pytest.mark.parametrize(
+    ("name", "cpus", "beyond", "price"),
+    [
+        ("t3a.nano", 2, 2 - 0.1, 0.05),
+        ("t3.large", 2, 2 - 0.6, 0.05),
+        ("t4g.2xlarge", 8, 8 - 3.2, 0.04),
+    ],
+)
+def test_burstable_types_pay_for_cpu_beyond_their_baseline(name, cpus, beyond, price):
+    assert part(priced(a_type(name, cpus)), "CPU credits") == pytest.approx(beyond * price)
+
+
+def test_a_nano_that_is_used_costs_some_twenty_times_its_list_price():
+    assert priced(a_type("t3a.nano", price=0.0047)).price > 20 * 0.0047
+
+
+def test_credits_go_by_mode_and_use():
+    def names(name, **choices):
+        offering = priced(a_type(name), terms=replace(PLAIN, **choices))
+        return [each.name for each in offering.parts]
+
+    assert "CPU credits" not in names("t2.large")
+    assert "CPU credits" in names("t2.large", credit_mode=bill.UNLIMITED)
+    assert "CPU credits" not in names("t3.large", credit_mode=bill.STANDARD)
+    assert "CPU credits" not in names("t3.large", cpu_use=30)
+    half = priced(a_type("t3.large"), terms=replace(PLAIN, cpu_use=50))
+    assert part(half, "CPU credits") == pytest.approx((2 / 2 - 0.6) * 0.05)
+
+
+def test_credits_of_a_family_that_is_not_known_are_not_known():
+    assert part(priced(a_type("t5.large")), "CPU credits") is None
+    assert "CPU credits" not in [each.name for each in priced(a_type("trn1.2xlarge")).parts]
+
+
+@pytest.mark.parametrize(
+    ("name", "cpus", "linux", "windows"),
+    # On-demand prices of us-east-1 as AWS lists them.
+    [("m5.large", 2, 0.096, 0.188), ("c5.2xlarge", 8, 0.34, 0.708), ("t3.large", 2, 0.0832, 0.1108)],
+)
+def test_windows_costs_what_aws_lists_for_it(name, cpus, linux, windows):
+    offering = priced(a_type(name, cpus, linux), replace(CLASS, ami_family="Windows2022"))
+    assert linux + part(offering, "license") == pytest.approx(windows)
+
+
+def test_credits_on_windows_have_their_own_price():
+    offering = priced(a_type("t3.large"), replace(CLASS, ami_family="Windows2022"))
+    assert part(offering, "CPU credits") == pytest.approx((2 - 0.6) * 0.096)
+
+
+def test_the_license_of_an_image_that_costs_more_is_not_known():
+    red_hat = replace(HERE, platform="Red Hat Enterprise Linux")
+    (missing,) = [each for each in priced(a_type(), location=red_hat).parts if each.dollars is None]
+    assert (missing.name, missing.detail) == ("license", "of Red Hat Enterprise Linux")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "name"),
+    [
+        (bill.EBS_VOLUMES, "volumes"),
+        (bill.CPU_CREDITS, "CPU credits"),
+        (bill.ADDRESSES, "public IPv4"),
+        (bill.LICENSES, "license"),
+    ],
+)
+def test_a_setting_turns_each_part_off(left_out, name):
+    def names(parts):
+        terms = replace(PLAIN, parts=parts)
+        node_class = replace(CLASS, ami_family="Windows2022", public_address=True)
+        return {each.name for each in priced(a_type("t3.large"), node_class, terms=terms).parts}
+
+    assert names(frozenset(bill.PARTS)) - names(frozenset(bill.PARTS) - {left_out}) == {name}
+    assert names(frozenset()) == set()
+
+
+def test_adjustments_change_the_instance_and_leave_the_rest():
+    terms = replace(PLAIN, adjustments=(PriceAdjustment(instance_types=("m5.*",), percent=-50),))
+    offering = priced(a_type(), terms=terms)
+    assert part(offering, "adjustments") == pytest.approx(-0.048)
+    assert offering.price == pytest.approx(0.048 + 1.6 / 730)
+    assert offering.instance_price == 0.096
+    free = replace(PLAIN, adjustments=(PriceAdjustment(price=0.0),))
+    assert priced(a_type(), terms=free).price == pytest.approx(1.6 / 730)
+
+
+def test_what_has_no_price_gets_none():
+    nameless = replace(a_type(), offerings=(Offering("us-east-1a", "spot", 0.0, available=False),))
+    assert priced(nameless) == nameless.offerings[0]
+    assert not priced(replace(a_type(), offerings=(Offering("us-east-1a", "spot", float("nan")),))).for_sale
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": -1}}}}}', "gp3.gib: -1 is no price"),
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": 8000}}}}}', "gp3.gib: 8000 is no price"),
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": "free"}}}}}', "gp3.gib: 'free' is no price"),
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": NaN}}}}}', "gp3.gib: nan is no price"),
+    ],
+)
+def test_a_price_that_cannot_be_one_is_told_and_counts_as_not_known(given, fault):
+    book = read_book(given)
+    assert any(fault in each for each in book.faults)
+    offering = priced(a_type(), terms=replace(PLAIN, book=book))
+    assert part(offering, "volumes") is None
+    assert offering.price == 0.096
+
+
+def test_a_book_without_what_is_asked_leaves_gaps():
+    book = replace(bundled_book(), volumes={}, credits={}, baselines={}, licenses={}, ipv4=None)
+    node_class = replace(CLASS, ami_family="Windows2022", public_address=True)
+    offering = priced(a_type("t3.large"), node_class, terms=replace(PLAIN, book=book))
+    unknown = {each.name for each in offering.parts if each.dollars is None}
+    assert unknown == {"volumes", "CPU credits", "license", "public IPv4"}
+    assert offering.price == offering.instance_price
+
+
+@pytest.mark.parametrize(
+    "given", ["[]", "{", '{"volumes": 3}', '{"discs": {}}', '{"credits": {"families": 1}}']
+)
+def test_a_book_that_is_none_leaves_the_bundled_one(given):
+    book = read_book(given)
+    assert book.faults
+    assert book.volume("us-east-1", "gp3") == bundled_book().volume("us-east-1", "gp3")
+
+
+def test_prices_of_ones_own_replace_the_bundled_ones():
+    book = read_book(json.dumps({"volumes": {"regions": {"cn-north-1": {"gp3": {"gib": 0.5312}}}}}))
+    assert not book.faults
+    there = Location("cn-north-1", public_addresses=False)
+    offering = priced(a_type(), location=there, terms=replace(PLAIN, book=book))
+    assert part(offering, "volumes") == pytest.approx(20 * 0.5312 / 730)
+
+
+def test_the_bundled_book_is_sound_dated_and_knows_every_burstable_type():
+    book = bundled_book()
+    assert not book.faults
+    assert all(book.dates.values())
+    burstable = [
+        f.name for f in bundled_catalog().facts if f.name.partition(".")[0] in ("t2", "t3", "t3a", "t4g")
+    ]
+    assert burstable
+    assert set(burstable) <= set(book.baselines)
+
+
+def test_the_same_catalog_is_given_out_until_something_changes():
+    kept, types = BilledCatalogs(), (a_type(),)
+    first = kept.get(types, POOL, CLASS, HERE, PLAIN, frozenset())
+    assert kept.get(types, POOL, CLASS, HERE, BillTerms(least_memory=0), frozenset()) is first
+    assert kept.get(types, POOL, CLASS, HERE, replace(PLAIN, parts=frozenset()), frozenset()) is not first
+    assert kept.get((a_type(),), POOL, CLASS, HERE, PLAIN, frozenset()) is not first
+
+
+def test_settings_become_terms():
+    data = {
+        "aws.clusterName": "demo",
+        "nodeless.billParts": "volumes, credits",
+        "nodeless.cpuCredits": "standard",
+        "nodeless.burstableCPUUse": "40",
+        "nodeless.leastMemory": "0",
+        "nodeless.priceBook": '{"addresses": {"ipv4": 0.004}}',
+        "nodeless.priceAdjustments": '[{"percent": -9}]',
+    }
+    terms = bill_terms(GlobalSettings.from_config_map(data))
+    assert terms.parts == {"volumes", "credits"}
+    assert (terms.credit_mode, terms.cpu_use, terms.least_memory) == ("standard", 40.0, 0)
+    assert terms.book.address("us-east-1") == 0.004
+    assert terms.adjustments == (PriceAdjustment(percent=-9.0),)
+    assert bill_terms(GlobalSettings.from_config_map({"aws.clusterName": "demo"})) == BillTerms()
+
+
+def for_sale(types, pool=POOL, *, named=frozenset(), node_class=CLASS, least=128 * MIB):
+    terms = BillTerms(least_memory=least)
+    found = BilledCatalogs().get(types, pool, node_class, HERE, terms, named)
+    assert [each.name for each in found] == [each.name for each in types]
+    assert [each.allocatable for each in found] == [each.allocatable for each in types]
+    return [each.name for each in found if each.offerings[0].for_sale]
+
+
+def small(name, mebibytes):
+    return replace(a_type(name, 2, 0.005), capacity={CPU: 2000, MEMORY: mebibytes * MIB})
+
+
+def test_types_with_no_room_for_pods_are_not_bought_by_chance():
+    nano, micro = small("t3a.nano", 74), small("t3a.micro", 548)
+    assert for_sale((micro, nano)) == ["t3a.micro"]
+    assert for_sale((micro, nano), least=0) == ["t3a.micro", "t3a.nano"]
+    # 228 MiB are the least with the system's daemons; of a custom image only pods count.
+    edge = small("t3a.micro", 228), small("t3a.nano", 227)
+    assert for_sale(edge) == ["t3a.micro"]
+    assert for_sale(edge, node_class=replace(CLASS, ami_family="Custom")) == ["t3a.micro", "t3a.nano"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("node.kubernetes.io/instance-type", "t3a.nano"),
+        ("karpenter.k8s.aws/instance-family", "t3a"),
+        ("karpenter.k8s.aws/instance-size", "nano"),
+    ],
+)
+def test_types_that_a_pool_names_are_bought(key, value):
+    pool = a_pool(requirements=Requirements([Requirement.of(key, IN, [value])]))
+    assert "t3a.nano" in for_sale((small("t3a.micro", 548), small("t3a.nano", 74)), pool)
+
+
+def test_types_are_bought_where_a_pool_has_nothing_else():
+    assert for_sale((small("t3a.nano", 74),)) == ["t3a.nano"]
+
+
+def test_types_that_a_pending_pod_names_are_bought():
+    pod = a_pending_pod(
+        shape=PodShape((("cpu", 100),), node_selector=(("node.kubernetes.io/instance-type", "t3a.nano"),))
+    )
+    node_class = replace(CLASS, reference=POOL.node_class)
+
+    def sold(*pods):
+        seen = Snapshot()
+        for event in (events.PoolSeen(POOL), events.NodeClassSeen(node_class), *map(events.PodSeen, pods)):
+            seen = apply(seen, event)
+        catalogs, problems = offline_catalogs(bundled_catalog(), seen, ["us-east-1a"])
+        assert not problems
+        return {each.name for each in catalogs[POOL.key] if any(o.for_sale for o in each.offerings)}
+
+    assert "t3a.nano" not in sold()
+    assert "t3a.nano" in sold(pod)
+
+
+@pytest.mark.parametrize(
+    ("told", "platform"),
+    [
+        ("Red Hat Enterprise Linux", "Red Hat Enterprise Linux"),
+        ("SUSE Linux", "SUSE Linux"),
+        ("Ubuntu Pro", "Ubuntu Pro"),
+        ("Linux/UNIX", ""),
+        ("Windows", ""),
+    ],
+)
+def test_an_image_says_what_is_paid_for_with_it(told, platform):
+    record = {"ImageId": "ami-1", "Architecture": "x86_64", "PlatformDetails": told}
+    image = read_image(record)
+    assert image.platform == platform
+    assert ResolvedNodeClass((), (), (image,), "nodes").platform == platform
+
+
+@pytest.mark.parametrize(
+    ("subnets", "given"),
+    [((True, True), True), ((False,), False), ((True, False), None), ((None,), None), ((), None)],
+)
+def test_subnets_that_agree_say_whether_nodes_get_public_addresses(subnets, given):
+    listed = tuple(Subnet(f"s-{i}", "z", 9, public_addresses=each) for i, each in enumerate(subnets))
+    assert ResolvedNodeClass(listed, (), (), "nodes").public_addresses is given
