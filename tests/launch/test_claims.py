@@ -1,6 +1,7 @@
 """Claims: names that never change, labels that are settled before the instance is known."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from nodeless.api.writing import write_claim
 from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
+from nodeless.model.bill import Bill, BillPart
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import INSTANCE_TYPE, PROVISIONER_NAME, RESERVATION_LABELS, ZONE
 from nodeless.model.plan import Alternative, Plan, PlannedNode
@@ -68,6 +70,30 @@ def test_a_claim_keeps_the_sixty_cheapest_types() -> None:
     requirement = claim.requirements[INSTANCE_TYPE]
     assert requirement.values == {f"m5.{number:03}" for number in range(60)}
     assert requirement.min_values == 2
+
+
+def a_bought(name: str, instance: float, more: float) -> Alternative:
+    bill = Bill(instance, (BillPart("CPU credits", more),))
+    return Alternative(name, Offering("us-east-1a", "on-demand", instance + more, bill=bill))
+
+
+def test_a_claim_offers_ec2_nothing_that_it_would_take_first_and_that_costs_more() -> None:
+    bought = (
+        a_bought("m7a.medium", 0.058, 0.0),
+        a_bought("m6i.large", 0.06, 0.03),
+        a_bought("t3a.medium", 0.0376, 0.08),
+        a_bought("m5.large", 0.096, 0.03),
+    )
+    (claim,) = claims_of(replace(a_planned_node(), alternatives=bought))
+    assert claim.requirements[INSTANCE_TYPE].values == {"m7a.medium", "m6i.large", "m5.large"}
+
+
+def test_a_claim_that_needs_different_values_keeps_all_types() -> None:
+    bought = (a_bought("m7a.medium", 0.058, 0.0), a_bought("t3a.medium", 0.0376, 0.08))
+    families = Requirement(INSTANCE_TYPE, False, frozenset(("m7a.medium", "t3a.medium")), min_values=2)
+    node = replace(a_planned_node(requirements=Requirements([families])), alternatives=bought)
+    (claim,) = claims_of(node)
+    assert claim.requirements[INSTANCE_TYPE].values == {"m7a.medium", "t3a.medium"}
 
 
 @pytest.mark.parametrize("key", RESERVATION_LABELS)

@@ -28,8 +28,9 @@ from nodeless.model.labels import (
     WELL_KNOWN,
     ZONE,
 )
+from nodeless.model.min_values import least_values
 from nodeless.model.nodes import NodeClaim
-from nodeless.model.plan import Plan, PlannedNode
+from nodeless.model.plan import Alternative, Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, NodeClass, Pool
 from nodeless.model.requirements import Requirement, Requirements
@@ -138,8 +139,9 @@ def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | Non
 
 
 def _requirements(node: PlannedNode, pool: Pool) -> Requirements:
-    names = [alternative.instance_type for alternative in node.alternatives[:MAX_INSTANCE_TYPES]]
     present = node.requirements.get(INSTANCE_TYPE)
+    alternatives = node.alternatives if least_values(node.requirements) else _as_planned(node.alternatives)
+    names = [alternative.instance_type for alternative in alternatives[:MAX_INSTANCE_TYPES]]
     types = Requirement(
         INSTANCE_TYPE, False, frozenset(names), min_values=present.min_values if present else None
     )
@@ -156,6 +158,21 @@ def _requirements(node: PlannedNode, pool: Pool) -> Requirements:
             if requirement.key in pool.requirements or requirement.key not in _OF_TYPES
         ]
     return Requirements([*others, types])
+
+
+def _as_planned(alternatives: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    """Those that EC2 does not take before the intended one although nodes of them cost more.
+
+    EC2 goes by prices of instances and knows of no credits, licenses, discounts: offered a burstable type
+    of a low price beside the intended one, it launches that.
+    """
+    intended = alternatives[0].offering
+    return tuple(
+        alternative
+        for alternative in alternatives
+        if alternative.offering.price <= intended.price
+        or alternative.offering.instance_price >= intended.instance_price
+    )
 
 
 def _is_informative(requirement: Requirement, pool: Pool) -> bool:
