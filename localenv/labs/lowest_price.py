@@ -1,18 +1,31 @@
 """The third article's two tests, second and third run: as cheap as possible.
 
-From the size large up, the lowest price gives the article's nodes again: two smaller ones cost as much
-as one, and of equal prices fewer nodes win. With the whole family the small sizes are open too, of which
-memory and price are so little that many cost less than one large: what nodeless does by default.
+From the size large up, the lowest price gives the article's nodes again: two smaller ones cost as much as
+one and have a volume more. With the whole family the small sizes are open too: what nodeless does by default.
+
+Prices are those of nodes, the article's as well: a t3a earns a part of its CPU, and pods that use what they
+request pay for the rest. By the price of its instance a small one costs a sixteenth of the article's node, by
+its bill a fifth.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from math import fsum
 
-from localenv.aws import price_book
 from localenv.labs.cluster_view import NodeRow
 from localenv.labs.fewest_nodes import STATIC_TYPE, FewestNodes
-from nodeless.model.labels import PLANNED_BECAUSE
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, offline_catalogs
+from nodeless.cloudprovider.billing.terms import BillTerms
+from nodeless.explain.bill import bill_line
+from nodeless.model import events
+from nodeless.model.bill import ADDRESSES, PARTS
+from nodeless.model.labels import ON_DEMAND, PLANNED_BECAUSE
+from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, NodeClass, Pool, Reference
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
 
 #: Words of a claim's note that say why its type was chosen.
 _REASON = "cheapest that holds "
@@ -45,16 +58,16 @@ class LowestPrice(FewestNodes):
 
     def _cheaper(self, test: str, than: str, pods: int) -> None:
         """The pods that the t3a.medium has no room for are on new nodes that cost less than the article's."""
-        article = price_book.load().list_prices[than]
+        article, parts = node_prices()[than]
 
         def look() -> str:
             new = [node for node in self.view().instances if node.instance_type != STATIC_TYPE]
-            cost = sum(node.price for node in new)
+            cost = fsum(node_prices()[node.instance_type][0] for node in new)
             holding = sum(name.startswith("inflate-") for node in new for name in node.pods)
             if holding != pods or not 0 < cost < article:
                 return ""
             saved = 1 - cost / article
-            return f"{_counted(new)}: {cost:.4f} USD/h, the article's {than} {article:.4f} ({saved:.0%} less)"
+            return f"{_counted(new)}: {cost:.4f} USD/h, the article's {than} {parts} ({saved:.0%} less)"
 
         self.expect(
             f"{test}: {pods} pods on new nodes, for less than the article's one {than}", look, seconds=5
@@ -69,6 +82,25 @@ class LowestPrice(FewestNodes):
             return "\n".join(sorted(set(told))) if told and all(_REASON in text for text in told) else ""
 
         self.expect(f"{test}: the claims say why each node is what it is", look)
+
+
+@cache
+def node_prices() -> Mapping[str, tuple[float, str]]:
+    """On-demand prices of nodes of the lab's template in dollars an hour, and their bills, by type."""
+    template = NodeClass(Reference(AWS_NODE_TEMPLATE, "default"))
+    pool = Pool(Reference(PROVISIONER, "default"), template.reference)
+    seen = Snapshot()
+    for event in (events.PoolSeen(pool), events.NodeClassSeen(template)):
+        seen = apply(seen, event)
+    # The subnets of nodes are private.
+    terms = BillTerms(parts=frozenset(PARTS) - {ADDRESSES})
+    catalog, _ = offline_catalogs(bundled_catalog(), seen, bundled_catalog().all_zones, terms)
+    return {
+        instance_type.name: (offering.price, bill_line(offering.price, offering.parts))
+        for instance_type in catalog[pool.key]
+        for offering in instance_type.offerings
+        if offering.capacity_type == ON_DEMAND
+    }
 
 
 def _counted(nodes: list[NodeRow]) -> str:
