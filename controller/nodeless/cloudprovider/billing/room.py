@@ -3,7 +3,8 @@
 Karpenter's formula reserves memory for the kubelet and the container runtime and keeps 100 MiB from
 eviction; what it leaves is what the kubelet reports, and what we predict. It leaves out what every node
 runs besides and what asks for no memory: the VPC CNI (`aws-node`) and kube-proxy of EKS, whose add-ons
-request CPU alone. So a t3a.nano has 74 MiB left by the formula, and nothing in truth.
+request CPU alone. So a t3a.nano has 74 MiB left by the formula, and nothing in truth: pods there are evicted
+for memory pressure as soon as the node has joined (aws/karpenter-provider-aws#5463).
 
 The rule is one of choice: allocatable stays as it is. A type on which less is left than the terms ask for
 is not for sale, unless the pool or a pending pod names it, its family or its size, or unless the pool has
@@ -14,7 +15,6 @@ from dataclasses import replace
 
 from nodeless.cloudprovider.billing.terms import MIB, BillTerms
 from nodeless.launch.families import CUSTOM, family_of
-from nodeless.model.identity import Identity
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import INSTANCE_FAMILY, INSTANCE_SIZE, INSTANCE_TYPE
 from nodeless.model.pools import NodeClass
@@ -22,8 +22,9 @@ from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import MEMORY
 from nodeless.model.snapshot import Snapshot
 
-#: Bytes that aws-node (some 60 MiB) and kube-proxy (some 40 MiB) take on Linux without asking for them: what
-#: nodes of small clusters show; EKS's own add-ons request 25m to 100m of CPU and no memory.
+#: Bytes that aws-node takes on Linux without asking for them: 50 MiB for each of its two containers, as
+#: its maintainers proposed to request (aws/amazon-vpc-cni-k8s#2760); nodes show 39 to 77 MiB for the first
+#: of them (#2439). kube-proxy comes on top of that: the rest must hold it, too.
 _DAEMONS_OF_LINUX = 100 * MIB
 _NAMING = (INSTANCE_TYPE, INSTANCE_FAMILY, INSTANCE_SIZE)
 
@@ -41,10 +42,12 @@ def unrequested_memory(node_class: NodeClass) -> int:
 
 def named_by_pods(snapshot: Snapshot) -> frozenset[str]:
     """Instance types, families and sizes that pods ask for by name."""
-    shapes = {Identity(pod.shape): pod.shape for pod in snapshot.pods.values() if not pod.terminal}
     named: set[str] = set()
-    for shape in shapes.values():
-        named.update(value for key, value in shape.node_selector if key in _NAMING)
+    for pod in snapshot.pods.values():
+        shape = pod.shape
+        for key, value in shape.node_selector:
+            if key in _NAMING:
+                named.add(value)
         for term in shape.required_terms:
             for expression in term.expressions:
                 named |= _values(expression)
