@@ -24,6 +24,8 @@ class Share:
     requests: Resources = field(hash=False)
     arriving: int = 0
     """How many of the pods come by the plan."""
+    keys: tuple[str, ...] = ()
+    """Keys (`namespace/name`) of the pods, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,13 @@ def _shares(staying: Iterable[Pod], arriving: Iterable[Pod]) -> tuple[Share, ...
         members.setdefault(workload, []).append(pod)
         comers[workload] = comers.get(workload, 0) + 1
     return tuple(
-        Share(workload, len(pods), total(_requests(pod) for pod in pods), comers.get(workload, 0))
+        Share(
+            workload,
+            len(pods),
+            total(_requests(pod) for pod in pods),
+            comers.get(workload, 0),
+            tuple(sorted(pod.key for pod in pods)),
+        )
         for workload, pods in sorted(members.items())
     )
 
