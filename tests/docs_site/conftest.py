@@ -12,14 +12,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser
+
+from tests.browser import chromium
 
 ROOT = Path(__file__).parents[2]
 VERSION, OLDER = "0.2", "0.1"
-#: By these names distributions install it.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# What is expected comes in milliseconds; on a machine that is busy with other tests, later.
-expect.set_options(timeout=60_000)
 IDENTITY = {f"GIT_{role}_{part}": "docs" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
 
 
@@ -90,12 +88,5 @@ def browser() -> Iterator[Browser]:
 
     Of one module's tests: as long as it is there an event loop runs in this thread, and no test has its own.
     """
-    found = os.environ.get("NODELESS_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if not found:
-        pytest.fail(
-            "no Chromium on this machine; hint: apt-get install chromium, or set NODELESS_CHROMIUM=PATH"
-        )
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as started:
         yield started
-        started.close()
