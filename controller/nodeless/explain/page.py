@@ -1,91 +1,78 @@
-"""The report of a plan as one HTML page that needs nothing but itself."""
+"""The report of a plan as one HTML page that needs nothing but itself, for those who were not there.
 
+What matters comes first: price, pods, what has no place and why. Style and script are files of their own
+beside this module and become part of the page; its Content-Security-Policy admits these two, by their
+hashes, and nothing else. Without the script everything can be read; it adds search, order and grouping.
+"""
+
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 
-from nodeless.explain.picture import colors, picture
-from nodeless.explain.report import MONTH, Launch, RelaxedPreferences, Report, Unplaced, holding, where, zones
+from nodeless.explain.fill import NEW
+from nodeless.explain.node_groups import Usage, usages
+from nodeless.explain.page_tables import launches_table, workloads_table
+from nodeless.explain.picture import COLORED, Palette, grouping_choices, picture
+from nodeless.explain.report import MONTH, RelaxedPreferences, Report, Unplaced, holding
 from nodeless.explain.together import Together
 from nodeless.explain.words import count, listed
-from nodeless.model.workloads import Workload
 
-#: Workloads named in the legend.
-LEGEND = 24
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --quiet: #67717f; --line: #e3e7ec; --paper: #ffffff;
-  --page: #f4f6f8;
-  --free: #e9edf1; --daemons: #b4bcc6; --new: #2f9e6e; --standing: #8c97a5; --starting: #d99a2b;
-  --bad: #c24141; --good: #2f7d57; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7ebf0; --quiet: #96a1ae; --line: #2c343e;
-  --paper: #181e26;
-  --page: #10151b; --free: #28303a; --daemons: #5b6673; --bad: #ef7d7d; --good: #66c79a; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
-main { max-width: 1180px; margin: 0 auto; padding: 40px 24px 64px; }
-h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em; } h2 { font-size: 17px;
-  margin: 0 0 14px; }
-.quiet, footer { color: var(--quiet); } .quiet { margin: 0; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 14px;
-  margin: 26px 0; }
-.card, section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px; }
-.card { padding: 14px 18px; } .card b { display: block; font-size: 25px; letter-spacing: -.02em;
-  font-variant-numeric: tabular-nums; }
-.card span { color: var(--quiet); font-size: 13px; }
-section { padding: 22px 24px; margin-bottom: 18px; overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: 500; color: var(--quiet); font-size: 13px; }
-  th, td { padding: 7px 18px 7px 0; vertical-align: top; }
-tbody tr { border-top: 1px solid var(--line); } .number { text-align: right; }
-td:nth-child(-n+3) { white-space: nowrap; }
-.legend { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 0 0 16px; padding: 0;
-  list-style: none; font-size: 13px; }
-.legend i, td i { display: inline-block; width: 11px; height: 11px; border-radius: 3px;
-  margin-right: 7px; background: var(--daemons); }
-.legend .badge { width: 6px; } .legend .new { background: var(--new); }
-.legend .existing { background: var(--standing); } .legend .starting { background: var(--starting); }
-.next { display: block; white-space: nowrap; } small { color: var(--quiet); font-size: 12px; }
-svg.nodes { width: 100%; height: auto; display: block; } svg text { fill: var(--ink); font-size: 12px; }
-svg .type { font-weight: 600; font-size: 14px; } svg .times { fill: var(--quiet); font-weight: 500; }
-svg .place, svg .amount { fill: var(--quiet); } svg .axis { fill: var(--quiet); text-anchor: end; }
-svg .free { fill: var(--free); } svg .daemons { fill: var(--daemons); }
-svg .badge.new { fill: var(--new); } svg .badge.existing { fill: var(--standing); }
-  svg .badge.starting { fill: var(--starting); }
-.refused { border-left: 4px solid var(--bad); } .refused h2 { color: var(--bad); }
-.given-up { border-left: 4px solid var(--starting); } .given-up ul { margin: 0; padding-left: 20px; }
-.refused ul { margin: 0 0 14px; padding-left: 20px; } code { font-size: 13px; color: var(--quiet); }
-  .remedy { color: var(--good); }
-@media print { body { background: none; } section, .card { break-inside: avoid; } }
-"""
+# Part of the package, as the modules are.
+STYLE, SCRIPT = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+#: Groups of pods without a place that are shown at once; the others can be unfolded.
+REFUSED_SHOWN = 3
+#: Rows of a table that is unfolded at first.
+ROWS_SHOWN = 40
+#: Sections that are read before anything is looked for.
+_SUMMARY = ("refused", "relaxed", "together")
 
 
 def page(report: Report, at: datetime) -> str:
     """The page.
 
     Args:
-        report: What it tells.
-        at: When the report was made.
+        report: What it shows.
+        at: When the report was made, in UTC.
     """
-    palette = colors(share.workload for node in report.nodes for share in node.shares)
-    parts = (
-        _cards(report),
-        *(_refused(group) for group in report.unplaced),
-        _relaxed(report.relaxed),
-        _together(report.together),
-        _nodes(report, palette),
-        _launches(report.launches),
-        _landings(report, palette),
-        _notes(report.notes),
-    )
-    return (
+    ordered = usages(report.nodes)
+    palette = Palette.of(ordered)
+    sections = [
+        ("refused", "Not placed", _refused(report.unplaced)),
+        ("relaxed", "Preferences relaxed so that pods can be scheduled", _relaxed(report.relaxed)),
+        ("together", "Kept together by required pod affinity", _together(report.together)),
+        ("nodes", "Nodes and their fill", _nodes(report, ordered, palette)),
+        ("launches", "To launch", _folded(launches_table(report.launches), len(report.launches))),
+        ("workloads", "Workloads", _workloads(report, ordered, palette)),
+        ("notes", "What this rests on", _items(report.notes)),
+    ]
+    shown = [(name, title, inner) for name, title, inner in sections if inner]
+    title = escape(_headline(report))
+    text = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>nodeless plan: {escape(_headline(report))}</title>\n"
-        f"<style>{_STYLE}</style>\n</head>\n<body><main>\n"
-        f'<h1>{escape(_headline(report))}</h1>\n<p class="quiet">nodeless plan, {at:%Y-%m-%d %H:%M} UTC</p>\n'
-        + "\n".join(part for part in parts if part)
-        + "\n</main></body>\n</html>\n"
+        f'<link rel="icon" href="data:,">\n<title>nodeless plan: {title}</title>\n'
+        f"<style>{STYLE}</style>\n</head>\n<body>\n"
+        f'<header><h1>{title}</h1>\n<p class="quiet">nodeless plan, {at:%Y-%m-%d %H:%M} UTC</p>\n'
+        f"{_cards(report)}{_contents(shown)}</header>\n<main>\n"
+        + "\n".join(_section(name, title, inner) for name, title, inner in shown if name in _SUMMARY)
+        + _controls(report)
+        + "\n".join(_section(name, title, inner) for name, title, inner in shown if name not in _SUMMARY)
+        + f"\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    )
+    # Names may hold halves of characters, which no encoding has.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _policy() -> str:
+    """What the page may load and run: its own style and script, and no other."""
+    style, script = (b64encode(sha256(part.encode()).digest()).decode() for part in (STYLE, SCRIPT))
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -99,120 +86,141 @@ def _headline(report: Report) -> str:
 
 
 def _cards(report: Report) -> str:
-    cost = report.cost
+    cost, existing = report.cost, sum(node.state != NEW for node in report.nodes)
+    refused = sum(len(group.pods) for group in report.unplaced)
+    unpriced = f", {count(cost.unpriced, 'node')} of unknown price left out" if cost.unpriced else ""
     cards = [
-        (f"{cost.before:,.2f} → {cost.after:,.2f}", "USD an hour, before and after"),
-        (f"{cost.added * MONTH:+,.0f}", "USD a month"),
-        (str(sum(launch.count for launch in report.launches)), "nodes to launch"),
-        (f"{report.pods - sum(len(group.pods) for group in report.unplaced)} / {report.pods}", "pods placed"),
+        (f"{cost.after:,.2f}", f"USD an hour: {cost.before:,.2f} before, {cost.added:+,.2f}{unpriced}"),
+        (f"{cost.added * MONTH:+,.0f}", f"USD a month, to {cost.after * MONTH:,.0f}"),
+        (
+            f"{report.pods - refused:,}",
+            f"of {report.pods:,} pods placed" + (f", {refused:,} not placed" if refused else ""),
+        ),
+        (
+            f"{sum(launch.count for launch in report.launches):,}",
+            "nodes to launch" + (f", beside {existing:,} that exist" if existing else ""),
+        ),
     ]
     if cost.gap is not None and cost.added > 0:
-        cards.append((f"{100 * cost.gap:.1f} %", "most that any other plan could save"))
-    inner = "".join(
-        f"<div class='card'><b>{escape(value)}</b><span>{name}</span></div>" for value, name in cards
+        cards.append(
+            (f"{100 * cost.gap:.1f} %", "of what is added is the most that any other plan could save")
+        )
+    inner = "".join(f"<li><b>{escape(value)}</b> <span>{name}</span></li>" for value, name in cards)
+    return f'<ul class="cards" aria-label="Summary">{inner}</ul>'
+
+
+def _contents(shown: Sequence[tuple[str, str, str]]) -> str:
+    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in shown)
+    return f'<nav aria-label="On this page"><ul>{links}</ul></nav>' if links else ""
+
+
+def _section(name: str, title: str, inner: str) -> str:
+    heading = f'<h2 id="{name}-title">{title}</h2>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{inner}</section>'
+
+
+def _controls(report: Report) -> str:
+    """The form that the script brings to life; there is no use for it without."""
+    if not report.landings and not report.nodes:
+        return ""
+    orders = ("As planned", "Price", "CPU fill", "Memory fill", "Pods", "Instance type")
+    sorts = "".join(f'<option value="{number}">{name}</option>' for number, name in enumerate(orders))
+    return (
+        '<form role="search" id="controls" aria-label="Find and arrange" hidden>'
+        '<label class="find">Find <input type="search" id="find" autocomplete="off" spellcheck="false" '
+        'placeholder="pod, workload, node, type, zone, pool">'
+        f'</label><label>Group nodes by <select id="group">{grouping_choices()}</select></label>'
+        f'<label>Sort nodes by <select id="sort">{sorts}</select></label>'
+        '<label>Length of bars <select id="scale"><option value="group">Size in the group</option>'
+        '<option value="all">Size among all</option><option value="fill">Fill alone</option></select></label>'
+        '<span class="buttons"><button type="button" id="unfold">Expand all</button>'
+        '<button type="button" id="fold">Collapse all</button></span>'
+        '<p role="status" id="found"></p></form>\n'
     )
-    return f'<div class="cards">{inner}</div>'
 
 
-def _refused(group: Unplaced) -> str:
+def _refused(groups: Sequence[Unplaced]) -> str:
+    shown = "".join(map(_refused_group, groups[:REFUSED_SHOWN]))
+    rest = groups[REFUSED_SHOWN:]
+    if not rest:
+        return shown
+    said = f"{count(len(rest), 'other reason')} for {count(sum(len(group.pods) for group in rest), 'pod')}"
+    others = "".join(map(_refused_group, rest))
+    return f'{shown}<details class="more"><summary>{said}</summary>{others}</details>'
+
+
+def _refused_group(group: Unplaced) -> str:
     names = listed([str(workload) for workload, _ in group.workloads], 3)
     reasons = "".join(
-        f"<li>{escape(f'{listed(obstacle.pools, 3)}: ' if obstacle.pools else '')}{escape(obstacle.message)} "
-        f"<code>{escape(obstacle.code)}</code></li>"
+        f"<li><bdi>{escape(f'{listed(obstacle.pools, 3)}: ' if obstacle.pools else '')}"
+        f"{escape(obstacle.message)}</bdi> <code>{escape(obstacle.code)}</code></li>"
         for obstacle in group.obstacles
     )
-    fits = "".join(f'<li class="remedy">would fit: {escape(remedy)}</li>' for remedy in group.remedies)
-    title = f"{count(len(group.pods), 'pod')} of {names} not placed"
-    remedies = f"<ul>{fits}</ul>" if fits else ""
-    return f'<section class="refused"><h2>{escape(title)}</h2><ul>{reasons}</ul>{remedies}</section>'
+    fits = "".join(
+        f'<li class="remedy"><bdi>would fit: {escape(remedy)}</bdi></li>' for remedy in group.remedies
+    )
+    title = f"<h3>{count(len(group.pods), 'pod')} of <bdi>{escape(names)}</bdi></h3>"
+    pods = (
+        f'<details class="pods"><summary>{count(len(group.pods), "pod")} by name</summary>'
+        f"<p><bdi>{escape(', '.join(group.pods))}</bdi></p></details>"
+    )
+    return f'<div class="reason">{title}<ul>{reasons}{fits}</ul>{pods}</div>'
 
 
 def _relaxed(losses: Sequence[RelaxedPreferences]) -> str:
     items = "".join(
-        f"<li>{escape(holding(loss.workloads))}: {escape(loss.message)} <code>{escape(loss.code)}</code></li>"
+        f"<li><bdi>{escape(holding(loss.workloads))}: {escape(loss.message)}</bdi> "
+        f"<code>{escape(loss.code)}</code></li>"
         for loss in losses
     )
-    if not items:
-        return ""
-    title = "Preferences relaxed so that pods can be scheduled"
-    return f'<section class="given-up"><h2>{title}</h2><ul>{items}</ul></section>'
+    return f"<ul>{items}</ul>" if items else ""
 
 
 def _together(groups: Sequence[Together]) -> str:
-    items = "".join(f"<li>{escape(str(group))}</li>" for group in groups)
-    if not items:
-        return ""
-    return (
-        f'<section class="given-up"><h2>Kept together by required pod affinity</h2><ul>{items}</ul></section>'
-    )
+    return _items(str(group) for group in groups)
 
 
-def _nodes(report: Report, palette: dict[Workload, str]) -> str:
+def _items(lines: Iterable[str]) -> str:
+    items = "".join(f"<li><bdi>{escape(line)}</bdi></li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _nodes(report: Report, ordered: Sequence[Usage], palette: Palette) -> str:
     drawn = picture(report.nodes, palette)
     if not drawn:
         return ""
     entries = "".join(
-        f'<li><i style="background:{color}"></i>{escape(str(workload))}</li>'
-        for workload, color in list(palette.items())[:LEGEND]
+        f'<li><i class="{palette[usage.workload]}"></i><bdi>{escape(str(usage.workload))}</bdi> '
+        f"<small>{_percent(usage.part)}</small></li>"
+        for usage in ordered[:COLORED]
     )
-    more = len(palette) - LEGEND
-    entries += f"<li>and {more} others: point at a piece for its name</li>" if more > 0 else ""
-    daemons = "<li><i></i>DaemonSets</li>" if any(node.daemons for node in report.nodes) else ""
-    states = sorted({node.state for node in report.nodes})
-    badges = "".join(f'<li><i class="badge {state}"></i>{state}</li>' for state in states)
-    legend = f"{entries}{daemons}{badges if len(states) > 1 else ''}"
-    return f'<section><h2>Nodes and their fill</h2><ul class="legend">{legend}</ul>{drawn}</section>'
-
-
-def _launches(launches: Sequence[Launch]) -> str:
-    body = "".join(
-        f'<tr><td class="number">{launch.count}</td><td>{escape(launch.instance_type)}</td>'
-        f"<td>{escape(launch.capacity_type)}, {escape(zones(launch.zones))}</td>"
-        f'<td class="number">{launch.price:.4f}</td><td>{escape(launch.pool)}</td>'
-        f"<td>{escape(holding(launch.workloads))}</td><td>{_next_best(launch)}</td></tr>"
-        for launch in launches
+    others = ordered[COLORED:]
+    if others:
+        part = f"<small>{_percent(sum(usage.part for usage in others))}</small>"
+        entries += f'<li><i class="co"></i>{count(len(others), "other workload")} {part}</li>'
+    if any(any(node.daemons.values()) for node in report.nodes):
+        entries += '<li><i class="cd"></i>DaemonSets</li>'
+    return (
+        '<p class="quiet">The colored part of a bar is requested. The larger a node in its group, the longer '
+        "its bar (by the square root, and at least a third). Open a node for what is on it.</p>"
+        '<ul class="legend" aria-label="Colors, and what each workload takes of all processors and memory">'
+        f"{entries}</ul>{drawn}"
     )
-    heads = "<th>type</th><th>offering</th><th class='number'>USD/h each</th><th>pool</th><th>holds</th>"
-    head = f"<thead><tr><th class='number'>nodes</th>{heads}<th>next best</th></tr></thead>"
-    return _section("To launch", f"<table>{head}<tbody>{body}</tbody></table>") if body else ""
 
 
-def _next_best(launch: Launch) -> str:
-    """The types that would have come next, each on a line of its own that never breaks."""
-    lines = [
-        f"{escape(alternative.instance_type)} {alternative.price:.4f}"
-        + (
-            f" <small>+{100 * (alternative.price / launch.price - 1):.1f} %</small>"
-            if launch.price > 0
-            else ""
-        )
-        for alternative in launch.next_best
-    ]
-    more = launch.types - 1 - len(lines)
-    lines += [f"<small>and {count(more, 'other')}</small>"] if more > 0 else []
-    return "".join(f'<span class="next">{line}</span>' for line in lines) or "<small>no other type</small>"
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %" if part >= 0.01 or not part else "&lt; 1 %"
 
 
-def _landings(report: Report, palette: dict[Workload, str]) -> str:
-    if not report.landings:
+def _workloads(report: Report, ordered: Sequence[Usage], palette: Palette) -> str:
+    table, number = workloads_table(report.landings, ordered, palette)
+    return _folded(table, number)
+
+
+def _folded(table: str, number: int) -> str:
+    if not table:
         return ""
-    body = "".join(
-        f'<tr><td><i style="background:{palette.get(landing.workload, "transparent")}"></i>'
-        f"{escape(str(landing.workload))}</td>"
-        f'<td class="number">{landing.pods}</td><td>{escape(where(landing.on_new) or "-")}</td>'
-        f"<td>{escape(where(landing.on_existing) or '-')}</td>"
-        f'<td class="number">{landing.refused or "-"}</td></tr>'
-        for landing in report.landings
+    return (
+        f'<details class="fold"{" open" if number <= ROWS_SHOWN else ""}>'
+        f"<summary>{count(number, 'row')}</summary>{table}</details>"
     )
-    heads = "<th>workload</th><th class='number'>pods</th><th>on new nodes</th><th>on existing nodes</th>"
-    head = f"<thead><tr>{heads}<th class='number'>not placed</th></tr></thead>"
-    return _section("Where workloads land", f"<table>{head}<tbody>{body}</tbody></table>")
-
-
-def _notes(notes: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f"<footer><p>What this rests on</p><ul>{items}</ul></footer>" if items else ""
-
-
-def _section(title: str, inner: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{inner}</section>"
