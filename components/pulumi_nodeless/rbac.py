@@ -45,6 +45,8 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("karpenter.sh",), ("provisioners", "nodepools"), ("get", *FOLLOW, "patch", "delete")),
     Rule(("karpenter.sh",), ("nodeclaims",), ("get", *FOLLOW, "create", "patch", "delete")),
     Rule(("karpenter.sh",), ("provisioners/status", "nodepools/status", "nodeclaims/status"), ("patch",)),
+    Rule(("karpenter.sh",), ("nodeoverlays",), FOLLOW),
+    Rule(("karpenter.sh",), ("nodeoverlays/status",), ("patch",)),
     Rule(("",), ("nodes",), ("get", *FOLLOW, "patch", "delete")),
     Rule(("",), ("pods",), (*FOLLOW, "delete")),
     Rule(("",), ("pods/eviction",), ("create",)),
@@ -82,7 +84,7 @@ CLOUD_RULES: Final[tuple[Rule, ...]] = (
 ADMIN_RULES: Final[tuple[Rule, ...]] = (
     Rule(
         ("karpenter.sh",),
-        ("provisioners", "nodepools", "nodeclaims"),
+        ("provisioners", "nodepools", "nodeclaims", "nodeoverlays"),
         ("get", *FOLLOW, "create", "update", "delete", "patch"),
     ),
     Rule(

@@ -34,6 +34,7 @@ _SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 _SETTINGS = {
     "featureGates.driftEnabled": "true",
     "nodeless.capacityBuffers": "true",
+    "nodeless.nodeOverlays": "true",
     "nodeless.nodeRepair": "true",
     "nodeless.spotToSpotConsolidation": "true",
 }

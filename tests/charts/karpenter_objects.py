@@ -51,7 +51,7 @@ def a_node_class():
 
 
 def an_overlay():
-    """Of a kind that nodeless does not have."""
+    """Of a kind that the two have in common, of a definition that was Karpenter's."""
     return {
         "apiVersion": "karpenter.sh/v1alpha1",
         "kind": "NodeOverlay",

@@ -201,9 +201,14 @@ def test_a_release_of_karpenter_becomes_ours_in_place_and_its_nodes_go_on(
         user.run(command)
 
     made = {each["metadata"]["name"]: each for each in api.list(CRDS)}
-    ours = ("nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws")
+    ours = (
+        "nodepools.karpenter.sh",
+        "nodeclaims.karpenter.sh",
+        "nodeoverlays.karpenter.sh",
+        "ec2nodeclasses.karpenter.k8s.aws",
+    )
     assert {owned(made[name]) for name in ours} == {("Helm", "karpenter-crd")}
-    assert {"provisioners.karpenter.sh", "nodeoverlays.karpenter.sh"} <= set(made)
+    assert {"provisioners.karpenter.sh", "capacitybuffers.autoscaling.x-k8s.io"} <= set(made)
     assert api.find("/apis/karpenter.sh/v1alpha1/nodeoverlays/discount") is not None
     deployment = api.get(DEPLOYMENT)
     container = deployment["spec"]["template"]["spec"]["containers"][0]

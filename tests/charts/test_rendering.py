@@ -67,6 +67,7 @@ SETTINGS = [
     ({"featureGates": {"terminateFirstRepair": True}}, "nodeless.terminateFirstRepair", "true"),
     ({"featureGates": {"nodeRepair": True}}, "nodeless.nodeRepair", "true"),
     ({"featureGates": {"capacityBuffer": True}}, "nodeless.capacityBuffers", "true"),
+    ({"featureGates": {"nodeOverlay": True}}, "nodeless.nodeOverlays", "true"),
     ({"aws": {"defaultInstanceProfile": "nodes"}}, "aws.defaultInstanceProfile", "nodes"),
     ({"aws": {"enablePodENI": True}}, "aws.enablePodENI", "true"),
     ({"aws": {"enableENILimitedPodDensity": False}}, "aws.enableENILimitedPodDensity", "false"),
@@ -158,11 +159,7 @@ def test_values_that_mean_nothing_are_refused_by_name(rendered, values, named):
     "values",
     [
         {"settings": {"assumeRoleARN": "", "assumeRoleDuration": "15m", "ignoreDRARequests": True}},
-        {
-            "settings": {
-                "featureGates": {"nodeOverlay": False, "reservedCapacity": True, "staticCapacity": False}
-            }
-        },
+        {"settings": {"featureGates": {"reservedCapacity": True, "staticCapacity": False}}},
         {"webhook": {"metrics": {"port": 8001}}},
         {"logConfig": {"enabled": False, "logLevel": {"global": "info"}}},
         {"serviceMonitor": {"enabled": False, "endpointConfig": {}}},

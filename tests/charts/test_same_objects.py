@@ -101,6 +101,7 @@ _DEFAULTS = {
     "nodeless.terminateFirstRepair": "false",
     "nodeless.nodeRepair": "false",
     "nodeless.capacityBuffers": "false",
+    "nodeless.nodeOverlays": "false",
     "nodeless.spotToSpotConsolidation": "false",
     "nodeless.subnetRefreshInterval": "1m",
 }

@@ -74,13 +74,15 @@ LEFT_OUT = (
     | rights("policy", "poddisruptionbudgets", ("get",))
     | rights("storage.k8s.io", "storageclasses csinodes", ("get",))
 )
-#: What is needed beyond v0.27: the kinds of v1, capacity buffers, finalizers and a teardown's end of pools,
-#: volumes that are still attached, pods deleted when the time for a drain is over.
+#: What is needed beyond v0.27: the kinds of v1, overlays, capacity buffers, finalizers and a teardown's end
+#: of pools, volumes that are still attached, pods deleted when the time for a drain is over.
 ADDED = (
     rights("karpenter.sh", "nodeclaims", ALL)
     | rights("karpenter.sh", "nodepools", (*READ, "patch", "delete"))
     | rights("karpenter.sh", "provisioners", ("patch", "delete"))
     | rights("karpenter.sh", "nodeclaims/status nodepools/status", ("patch",))
+    | rights("karpenter.sh", "nodeoverlays", FOLLOW)
+    | rights("karpenter.sh", "nodeoverlays/status", ("patch",))
     | rights("karpenter.k8s.aws", "ec2nodeclasses", (*READ, "patch"))
     | rights("karpenter.k8s.aws", "ec2nodeclasses/status", ("patch",))
     | rights("autoscaling.x-k8s.io", "capacitybuffers", FOLLOW)

@@ -22,6 +22,7 @@ from tests.controllers.world import (
     CLAIMS,
     CLUSTER,
     NODES,
+    OVERLAYS,
     POOLS,
     TEMPLATES,
     Network,
@@ -80,7 +81,7 @@ def definitions(api) -> None:
     """The kinds that we serve are known to the API server, and served."""
     for crd in all_crds():
         api.apply(crd)
-    for path in (CLAIMS, POOLS, TEMPLATES):
+    for path in (CLAIMS, POOLS, TEMPLATES, OVERLAYS):
         api.wait(lambda path=path: served(api, path), what=f"{path} to be served")
 
 
@@ -141,7 +142,7 @@ def replicas(control_plane, api, aws, network, namespace, definitions, tmp_path)
 
 def clear(api, namespace) -> None:
     """Delete what is cluster-scoped by force, and the pods whose nodes are no more."""
-    for path in (POOLS, CLAIMS, TEMPLATES, NODES, f"/api/v1/namespaces/{namespace}/configmaps"):
+    for path in (POOLS, CLAIMS, TEMPLATES, NODES, OVERLAYS, f"/api/v1/namespaces/{namespace}/configmaps"):
         for found in api.list(path):
             where = f"{path}/{found['metadata']['name']}"
             with suppress(ApiError):

@@ -323,14 +323,13 @@ def test_v1beta1_of_any_form_is_never_a_stack_trace(file: Any, path: str, bad: A
         assert (result.exit_code == 0) or f"{given}:" in result.output
 
 
-OVERLAY = {"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "cheap"}}
 AUTO_MODE = {"apiVersion": "eks.amazonaws.com/v1", "kind": "NodeClass", "metadata": {"name": "auto"}}
 
 
 @pytest.mark.parametrize(
     ("manifest", "said"),
-    [(OVERLAY, "is not read: prices and capacity"), (AUTO_MODE, "is the node class of EKS Auto Mode")],
-    ids=["NodeOverlay", "EKS Auto Mode"],
+    [(AUTO_MODE, "is the node class of EKS Auto Mode")],
+    ids=["EKS Auto Mode"],
 )
 def test_a_kind_that_is_not_read_is_warned_about_and_keeps_no_other_from_being_read(
     tmp_path: Path, manifest: Any, said: str

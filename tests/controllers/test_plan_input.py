@@ -148,7 +148,6 @@ def test_pools_of_v1beta1_are_planned_as_they_convert_and_said_to_be(file):
 @pytest.mark.parametrize(
     ("version", "kind", "told"),
     [
-        ("karpenter.sh/v1alpha1", "NodeOverlay", "is not read: prices and capacity"),
         ("eks.amazonaws.com/v1", "NodeClass", "is the node class of EKS Auto Mode"),
     ],
 )

@@ -176,14 +176,14 @@ def test_what_is_left_out_is_listed_with_the_reason(file):
 def test_strict_refuses_what_may_change_the_plan_and_is_left_out(file):
     topic, quota = an_object("kafka.strimzi.io/v1", "Kafka"), an_object("v1", "ResourceQuota", "cap")
     pools = (provisioner(), node_template())
-    overlay = an_object("karpenter.sh/v1alpha1", "NodeOverlay", "cheaper")
-    path = file(*pools, a_workload(), an_object("v1", "Service"), topic, quota, overlay)
+    auto_mode = an_object("eks.amazonaws.com/v1", "NodeClass", "auto")
+    path = file(*pools, a_workload(), an_object("v1", "Service"), topic, quota, auto_mode)
     result = nodeless(path, "--strict")
 
     assert result.exit_code == 2
     lines = [line for line in result.stderr.splitlines() if line.startswith(f"{path}:")]
     assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
-        "NodeOverlay/cheaper",
+        "NodeClass/auto",
         "Kafka/web",
         "ResourceQuota/cap",
     ]

@@ -61,7 +61,7 @@ def test_every_field_of_a_kind_is_on_its_page_with_its_meaning(file):
         for p in field_paths(name, schema["properties"][name])
     ]
     assert sorted(re.findall(r"^##+ `(.+)`$", text, re.MULTILINE)) == sorted(wanted)
-    assert len(wanted) > 20
+    assert len(wanted) > 15
     for section in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]:
         heading, facts, meaning, *_ = section.split("\n\n")
         assert facts.startswith("*"), heading

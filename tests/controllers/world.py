@@ -33,6 +33,7 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 POOLS = "/apis/karpenter.sh/v1alpha5/provisioners"
 TEMPLATES = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
 NODES = "/api/v1/nodes"
+OVERLAYS = "/apis/karpenter.sh/v1alpha1/nodeoverlays"
 #: Seconds within which what must come true does, also on a machine that does much else.
 PATIENCE = 200
 AWS_SETTINGS = AwsSettings(
@@ -145,6 +146,8 @@ class Kubelets:
         self.joining = True
         #: What kubelets report; the disk of the default block device is planned as 20 GiB.
         self.ephemeral_storage = "18Gi"
+        #: Resources of device plugins that nodes report from the first moment.
+        self.devices = {}
         self._api = api
         self._network = network
         self._joined = {}
@@ -188,6 +191,7 @@ class Kubelets:
         zone, name = instance["Placement"]["AvailabilityZone"], instance["PrivateDnsName"]
         cpu = {"m5.large": "2", "m5.xlarge": "4", "p5.48xlarge": "192"}[instance["InstanceType"]]
         resources = {"cpu": cpu, "memory": "7Gi", "pods": "29", "ephemeral-storage": self.ephemeral_storage}
+        resources |= self.devices
         node = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -370,6 +374,7 @@ async def a_rig(
     )
     kubelets = Kubelets(api, network)
     acting = ("nominator", "provisioning", "claims", "pools", "disruption", "drift") if act else ()
+    acting += ("overlays",) if act and controllers.overlays is not None else ()
     parts = (recorder, kubelets, *(getattr(controllers, name) for name in acting))
     tasks = [asyncio.create_task(part.run(), name=type(part).__name__) for part in parts]
     tasks.append(asyncio.create_task(controllers.watch(), name="watches"))

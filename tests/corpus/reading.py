@@ -32,6 +32,7 @@ class FileResult:
         daemon_sets: Of each DaemonSet the requests of a pod.
         pools: The pools, of every API generation.
         node_classes: The node classes that the file holds.
+        overlays: Its NodeOverlays.
         skipped: Kinds that a plan leaves out, and how many of each.
         notes: What a plan assumes, converts or says of the file otherwise.
         faults: Why a plan refuses the file.
@@ -43,6 +44,7 @@ class FileResult:
     daemon_sets: dict[str, dict[str, str]] = field(default_factory=dict)
     pools: list[str] = field(default_factory=list)
     node_classes: list[str] = field(default_factory=list)
+    overlays: list[str] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -73,6 +75,7 @@ def read_file(path: Path) -> FileResult:
         daemon_sets=dict(sorted(_daemon_set(daemon_set) for daemon_set in snapshot.daemon_sets.values())),
         pools=sorted(snapshot.pools),
         node_classes=sorted(given),
+        overlays=sorted(snapshot.node_overlays),
         skipped=dict(sorted(Counter(one.kind for one in (*contents.skipped, *contents.unread)).items())),
         notes=[_local(note, path) for note in contents.assumed],
         invalid=invalid,

@@ -44,6 +44,7 @@ def test_a_manifest_is_read_as_kubernetes_would_read_it(name):
     assert parsed(read.daemon_sets) == parsed(expected.get("daemon_sets", {}))
     assert read.pools == expected.get("pools", [])
     assert read.node_classes == expected.get("node_classes", [])
+    assert read.overlays == expected.get("overlays", [])
     assert read.skipped == expected.get("skipped", {})
     for found, parts in ((read.faults, "faults"), (read.warnings, "warnings")):
         assert len(found) == len(expected.get(parts, [])), found

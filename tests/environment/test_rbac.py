@@ -25,7 +25,17 @@ from nodeless.model.labels import SURGE
 from tests.api.manifests import ec2_node_class, node_pool
 from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.controllers.process import Replicas, a_cluster, settings
-from tests.controllers.world import PATIENCE, Kubelets, Network, a_budget, a_pod, a_provisioner, a_template
+from tests.controllers.test_node_overlays import an_overlay
+from tests.controllers.world import (
+    OVERLAYS,
+    PATIENCE,
+    Kubelets,
+    Network,
+    a_budget,
+    a_pod,
+    a_provisioner,
+    a_template,
+)
 from tests.environment.heard import Heard
 from tests.environment.user import CLAIMS, NODES, User, deployment_manifest
 from tests.rights import FORBIDDEN, USER, right_to_surge
@@ -33,7 +43,7 @@ from tests.rights import FORBIDDEN, USER, right_to_surge
 pytestmark = pytest.mark.environment
 
 OF_ITS_NAMESPACE = f"/api/v1/namespaces/{CONTROLLER.namespace}"
-BUFFERS = {"nodeless.capacityBuffers": "true"}
+GATES = {"nodeless.capacityBuffers": "true", "nodeless.nodeOverlays": "true"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,7 @@ class Life:
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    options = Options(audited=True, config={"nodeless:controllerSettings": json.dumps(BUFFERS)})
+    options = Options(audited=True, config={"nodeless:controllerSettings": json.dumps(GATES)})
     directory = tmp_path_factory.mktemp("rights")
     with Environment.start(directory, report=Heard(), options=options) as environment:
         a_whole_life(environment)
@@ -79,7 +89,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Call, int]]
         for manifest in (*all_crds(), a_definition(), a_namespace(namespace)):
             api.apply(manifest)
         api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
-        api.create(settings(namespace, **BUFFERS))
+        api.create(settings(namespace, **GATES))
         replicas = Replicas(plane, aws, namespace, directory)
         replicas("only")
         for manifest in (a_template(), a_provisioner(), a_pod("web", namespace)):
@@ -138,6 +148,7 @@ def a_whole_life(environment: Environment) -> None:
     for manifest in (
         a_pod_template(user.namespace),
         a_buffer(user.namespace, replicas=1),
+        an_overlay("of-nothing", "none.large", price="1"),
         one_that_surges(user),
         one_behind_a_budget(user),
         a_budget("held", user.namespace, app="held"),
@@ -148,6 +159,7 @@ def a_whole_life(environment: Environment) -> None:
     user.runs("held")
     what_nodes_have_is_kept(user)
     room_stands_ready(user)
+    overlays_are_looked_at(user)
     two_nodes_are_planned_at_once(user)
     a_node_is_deleted(user, node)
     a_drain_takes_too_long(user)
@@ -215,6 +227,11 @@ def what_nodes_have_is_kept(user: User) -> None:
 def room_stands_ready(user: User) -> None:
     path = f"/apis/{GROUP}/v1beta1/namespaces/{user.namespace}/capacitybuffers/spare"
     user.api.wait(path, lambda buffer: buffer.get("status"), what="the buffer to have a status")
+
+
+def overlays_are_looked_at(user: User) -> None:
+    path = f"{OVERLAYS}/of-nothing"
+    user.api.wait(path, lambda overlay: overlay.get("status"), what="the overlay to have a status")
 
 
 def two_nodes_are_planned_at_once(user: User) -> None:

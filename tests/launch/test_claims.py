@@ -11,12 +11,20 @@ from nodeless.api.writing import write_claim
 from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
 from nodeless.model.bill import Bill, BillPart
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import INSTANCE_TYPE, PROVISIONER_NAME, RESERVATION_LABELS, ZONE
+from nodeless.model.labels import (
+    CAPACITY_OVERLAY_APPLIED,
+    INSTANCE_TYPE,
+    PRICE_OVERLAY_APPLIED,
+    PROVISIONER_NAME,
+    RESERVATION_LABELS,
+    ZONE,
+)
 from nodeless.model.plan import Alternative, Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import Taint
 from tests.factories import NOW, PROVISIONER, TEMPLATE, a_pool
+from tests.scheduling.factories import instance_type
 
 DNS_LABEL = re.compile(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
 
@@ -48,6 +56,23 @@ def test_the_same_pass_gives_the_same_names_and_another_pass_gives_others() -> N
     assert first == [claim.name for claim in claims_of(*nodes)]
     assert len(set(first)) == 2
     assert not set(first) & {claim.name for claim in claims_of(*nodes, now=NOW + 1)}
+
+
+def test_what_overlays_say_of_any_type_of_a_claim_is_noted_on_it() -> None:
+    kinds = [instance_type(f"m5.{number:03}") for number in range(70)]
+    kinds[1] = replace(kinds[1], price_overlays=("cheap",))
+    # Beyond the types that a claim names.
+    kinds[65] = replace(kinds[65], capacity_overlays=("sliced",))
+    catalog = {str(PROVISIONER): tuple(kinds)}
+
+    (claim,) = claims_of(a_planned_node(types=70), catalog=catalog)
+    (plain,) = claims_of(a_planned_node(types=1), catalog=catalog)
+
+    marks = {PRICE_OVERLAY_APPLIED, CAPACITY_OVERLAY_APPLIED}
+    assert {key: claim.annotations[key] for key in marks & set(claim.annotations)} == {
+        PRICE_OVERLAY_APPLIED: "true"
+    }
+    assert not marks & set(plain.annotations)
 
 
 def test_a_name_that_is_taken_is_not_given_again() -> None:

@@ -73,6 +73,7 @@ annotations:
   "nodeless.disableDryRun" $settings.disableDryRun
   "nodeless.eksControlPlane" $settings.eksControlPlane
   "nodeless.minValuesPolicy" $settings.minValuesPolicy
+  "nodeless.nodeOverlays" $settings.featureGates.nodeOverlay
   "nodeless.nodeRepair" $settings.featureGates.nodeRepair
   "nodeless.preferencePolicy" $settings.preferencePolicy
   "nodeless.reservedENIs" $settings.reservedENIs

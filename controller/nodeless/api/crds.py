@@ -16,12 +16,14 @@ from nodeless.api.kinds import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
     NODE_CLAIM,
+    NODE_OVERLAY,
     NODE_POOL,
     PROVISIONER,
     Kind,
 )
 from nodeless.api.metav1 import Definition
 from nodeless.api.node_claim import NodeClaim
+from nodeless.api.node_overlay import NodeOverlay
 from nodeless.api.node_pool import NodePool
 from nodeless.api.provisioner import Provisioner
 from nodeless.api.schema import Schema, root_schema_of
@@ -34,6 +36,7 @@ DEFINITIONS: dict[Kind, type[Definition]] = {
     NODE_POOL: NodePool,
     EC2_NODE_CLASS: Ec2NodeClass,
     NODE_CLAIM: NodeClaim,
+    NODE_OVERLAY: NodeOverlay,
 }
 """What each kind looks like."""
 
@@ -85,6 +88,11 @@ _COLUMNS: dict[Kind, list[dict[str, Any]]] = {
         _column("NodePool", _label(NODE_POOL_LABEL), wide=True),
         _column("NodeClass", ".spec.nodeClassRef.name", wide=True),
         _column("Drifted", _condition("Drifted"), wide=True),
+    ],
+    NODE_OVERLAY: [
+        _column("Ready", _condition("Ready")),
+        _AGE,
+        _column("Weight", ".spec.weight", "integer", wide=True),
     ],
 }
 _SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.nodes"}

@@ -6,10 +6,6 @@ from typing import Any
 from nodeless.api.errors import FieldError
 
 _NOT_READ = {
-    ("karpenter.sh", "NodeOverlay"): (
-        "is not read: prices and capacity of instance types are as without it",
-        "adjust prices by settings; docs/compatibility.md says what takes its place",
-    ),
     ("eks.amazonaws.com", "NodeClass"): (
         "is the node class of EKS Auto Mode, and is not read: pools that name it get no nodes",
         "write an EC2NodeClass (karpenter.k8s.aws/v1) in its place, and name it in nodeClassRef",

@@ -53,8 +53,9 @@ EC2_NODE_CLASS: Final = Kind(
     AWS_GROUP, "v1", "ec2nodeclasses", "EC2NodeClass", short_names=("ec2nc", "ec2ncs")
 )
 NODE_CLAIM: Final = Kind(CORE_GROUP, "v1", "nodeclaims", "NodeClaim")
+NODE_OVERLAY: Final = Kind(CORE_GROUP, "v1alpha1", "nodeoverlays", "NodeOverlay", short_names=("overlays",))
 
-ALL: Final = (PROVISIONER, AWS_NODE_TEMPLATE, NODE_POOL, EC2_NODE_CLASS, NODE_CLAIM)
+ALL: Final = (PROVISIONER, AWS_NODE_TEMPLATE, NODE_POOL, EC2_NODE_CLASS, NODE_CLAIM, NODE_OVERLAY)
 """Every kind that has a custom resource definition of ours."""
 
 NODE_POOL_V1BETA1: Final = Kind(CORE_GROUP, "v1beta1", "nodepools", "NodePool")

@@ -178,7 +178,7 @@ def requirement_rules() -> Iterable[Rule]:
             lambda listed: _where(
                 listed,
                 lambda requirement: (
-                    requirement["operator"] in BOUNDS and not _bound(requirement.get("values") or [])
+                    requirement["operator"] in BOUNDS and not is_bound(requirement.get("values") or [])
                 ),
             ),
         ),
@@ -202,7 +202,7 @@ def _where(listed: list[Mapping[str, Any]], broken: Any) -> list[int]:
     return [position for position, requirement in enumerate(listed) if broken(requirement)]
 
 
-def _bound(values: list[str]) -> bool:
+def is_bound(values: list[str]) -> bool:
     """As CEL reads a whole number: a sign is allowed, the value must fit 64 bits."""
     if len(values) != 1 or re.fullmatch(r"[+-]?[0-9]+", values[0]) is None:
         return False

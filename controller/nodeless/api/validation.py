@@ -13,9 +13,19 @@ from nodeless.api.aws_rules import node_template_errors
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.ec2_rules import ec2_node_class_errors
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
-from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, V1BETA1, Kind
+from nodeless.api.kinds import (
+    ALL,
+    AWS_NODE_TEMPLATE,
+    EC2_NODE_CLASS,
+    NODE_OVERLAY,
+    NODE_POOL,
+    PROVISIONER,
+    V1BETA1,
+    Kind,
+)
 from nodeless.api.metadata_rules import metadata_errors
 from nodeless.api.names import label_object_name_defect, object_name_defect
+from nodeless.api.node_overlay_rules import node_overlay_errors
 from nodeless.api.node_pool_rules import node_pool_errors
 from nodeless.api.provisioner_rules import provisioner_errors
 from nodeless.api.schema_validation import structural_errors
@@ -120,6 +130,8 @@ def _rule_errors(manifest: Mapping[str, Any], kind: Kind, old: Any) -> Iterator[
         yield from node_pool_errors(manifest, old)
     elif kind is EC2_NODE_CLASS:
         yield from ec2_node_class_errors(manifest)
+    elif kind is NODE_OVERLAY:
+        yield from node_overlay_errors(manifest)
 
 
 def _metadata_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError]:
@@ -128,7 +140,9 @@ def _metadata_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldE
     name, prefix = metadata.get("name"), metadata.get("generateName")
     if not name and not prefix:
         yield FieldError("metadata.name", ABSENT, "is required", "name the object")
-    defect_of = label_object_name_defect if kind in (NODE_POOL, EC2_NODE_CLASS) else object_name_defect
+    defect_of = (
+        label_object_name_defect if kind in (NODE_POOL, EC2_NODE_CLASS, NODE_OVERLAY) else object_name_defect
+    )
     if isinstance(name, str) and name and (defect := defect_of(name)):
         yield FieldError("metadata.name", name, defect)
     if isinstance(prefix, str) and prefix and (defect := defect_of(prefix, prefix=True)):

@@ -18,7 +18,7 @@ import structlog
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
-from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
+from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets, pools_sold
 from nodeless.controllers.disruption.drift import selections
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.server_version import server_version
@@ -28,6 +28,8 @@ from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_
 from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.kinds import watched_guard
+from nodeless.kube.overlays import watched_overlays
+from nodeless.launch.overlays import evaluate
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
@@ -69,8 +71,8 @@ async def live_situation(
     try:
         settings = await _settings(client, namespace, remark)
         cluster_facts = _NO_CLUSTER_FACTS if settings is None else await _cluster_facts(client, settings)
-        buffers = watched_buffers() if settings is not None and settings.capacity_buffers else ()
-        snapshot = with_placeholders(await _snapshot(client, namespace, remark, buffers))
+        more = _more(settings) if settings is not None else ()
+        snapshot = with_placeholders(await _snapshot(client, namespace, remark, more))
     finally:
         await client.close()
     now = time.time()
@@ -89,6 +91,12 @@ async def live_situation(
 
 
 _NO_CLUSTER_FACTS = ("", "")
+
+
+def _more(settings: GlobalSettings) -> tuple[Watched, ...]:
+    """What the controller watches besides, by its settings."""
+    buffers = watched_buffers() if settings.capacity_buffers else ()
+    return (*buffers, *(watched_overlays() if settings.node_overlays else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,8 @@ async def live_change(
             hint = "--namespace says where the controller is"
             raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
         cluster_facts = await _cluster_facts(client, settings)
-        seen = await _snapshot(client, namespace, remark, ())
+        overlays = watched_overlays() if settings.node_overlays else ()
+        seen = await _snapshot(client, namespace, remark, overlays)
     finally:
         await client.close()
     policy, now, changed = policy_of(settings), time.time(), applied(seen)
@@ -160,6 +169,11 @@ async def _provider(
 
 
 async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now: float) -> Situation:
+    if snapshot.node_overlays:
+        sold, _ = await pools_sold(cloud, snapshot)
+        cloud.use_overlays(evaluate(snapshot.node_overlays.values(), sold).accepted)
+    else:
+        cloud.use_overlays(())
     catalog, problems = await pool_catalogs(cloud, snapshot)
     subnets = await pool_subnets(cloud, snapshot, catalog)
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)

@@ -417,6 +417,18 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
         "Correct each field that the message names.",
     ),
     ConditionReason(
+        "RuntimeValidation",
+        "`ValidationSucceeded` of NodeOverlays",
+        "The overlay breaks a rule and has no effect.",
+        "Correct each field that the message names.",
+    ),
+    ConditionReason(
+        "Conflict",
+        "`ValidationSucceeded` of NodeOverlays",
+        "Another overlay of the same weight says something else of the same; this one has no effect.",
+        "Give the two different weights, or requirements that do not overlap.",
+    ),
+    ConditionReason(
         "NotChecked",
         "`NodeClassReady` of pools",
         "The pool is invalid, so its node class was not looked at.",

@@ -23,6 +23,7 @@ from nodeless.api.kinds import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
     NODE_CLAIM,
+    NODE_OVERLAY,
     NODE_POOL,
     PROVISIONER,
     V1BETA1,
@@ -36,6 +37,7 @@ from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, format_of,
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
+from nodeless.cli.manifests.overlays import overlay_warnings
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 
 offline = typer.Typer()
@@ -60,7 +62,8 @@ def validate_files(files: Files, output: Output = "text") -> None:
     output = format_of(output, formats=(TEXT, JSON, YAML, GITHUB))
     results: list[dict[str, Any]] = []
     reading = _read(files)
-    around = _validation_context([document.value for document in reading.documents])
+    manifests = [document.value for document in reading.documents]
+    around, overlays = _validation_context(manifests), overlay_warnings(manifests)
     for document in reading.documents:
         manifest = document.value
         entry: dict[str, Any] = {
@@ -74,6 +77,8 @@ def validate_files(files: Files, output: Output = "text") -> None:
             results.append(entry | {"result": "skipped", "faults": faults})
             continue
         found_faults = [*_faults(manifest, around), *_repeated(document, reading)]
+        if NODE_OVERLAY.describes(manifest) and not found_faults:
+            found_faults = overlays.get(subject_of(manifest), [])
         result = "invalid" if any(not fault.warning for fault in found_faults) else "valid"
         results.append(
             entry | {"result": result, "faults": [_fault(fault, document) for fault in found_faults]}

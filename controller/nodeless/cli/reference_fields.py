@@ -89,6 +89,17 @@ spec:
   resources:
     requests:
       cpu: "1\"""",
+    "NodeOverlay": """apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata:
+  name: time-sliced-gpus
+spec:
+  requirements:
+    - key: karpenter.k8s.aws/instance-gpu-count
+      operator: In
+      values: ["1"]
+  capacity:
+    nvidia.com/gpu: "4\"""",
 }
 _BOUNDS = {
     "minimum": "at least {}",
@@ -102,6 +113,8 @@ _BOUNDS = {
     "format": "format `{}`",
 }
 _INTRODUCTIONS = {
+    "NodeOverlay": "A NodeOverlay changes what nodeless takes for price or capacity of instance types. "
+    "It is read where the gate `NodeOverlay` is on ([overlays](../guides/node-overlays.md)).",
     "NodeClaim": "nodeless makes a NodeClaim for each node that it launches. Read it to see how far a node "
     "is. You can create one yourself for a single node that belongs to no pool.",
 }

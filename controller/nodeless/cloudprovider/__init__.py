@@ -22,6 +22,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
 from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
+from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pools import NodeClass, Pool, Reference
 
 #: What a `NodeClassUnresolved` is about where AWS forbids what a launch needs: no field of the class.
@@ -184,6 +185,19 @@ class CloudProvider(Protocol):
 
         Raises:
             NodeClassUnresolved: No subnet or image is selected.
+        """
+
+    async def sold(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
+        """The types as nodes of the pool, also those that it does not allow; no NodeOverlay is laid over.
+
+        Raises:
+            NodeClassUnresolved: No subnet or image is selected.
+        """
+
+    def use_overlays(self, overlays: Sequence[NodeOverlay] | None) -> None:
+        """Have catalogs and launches follow NodeOverlays, given in the order in which they count.
+
+        None: it is not known yet which ones; catalogs and launches wait, as `CloudUnavailable`.
         """
 
     async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from nodeless.cloudprovider import CloudError, CloudProvider, NodeClassUnresolved
 from nodeless.cloudprovider.billing.room import named_by_pods
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.pools import NodeClass
+from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.state import PoolUnusable, usable
@@ -27,6 +27,25 @@ async def pool_catalogs(
         except (PoolUnusable, CloudError) as error:
             problems[key] = str(error)
     return catalog, problems
+
+
+async def pools_sold(
+    cloud: CloudProvider, snapshot: Snapshot
+) -> tuple[list[tuple[Pool, tuple[InstanceType, ...]]], dict[str, str]]:
+    """Usable pools with what is sold to them, no NodeOverlay laid over; of others, what the cloud said."""
+    sold: list[tuple[Pool, tuple[InstanceType, ...]]] = []
+    problems: dict[str, str] = {}
+    for key, pool in sorted(snapshot.pools.items()):
+        if pool.deletion_timestamp is not None:
+            continue
+        try:
+            usable_pool, node_class = usable(snapshot, pool.reference, pool.node_class)
+            sold.append((usable_pool, await cloud.sold(usable_pool, node_class)))
+        except PoolUnusable:
+            continue
+        except CloudError as error:
+            problems[key] = str(error)
+    return sold, problems
 
 
 async def pool_subnets(

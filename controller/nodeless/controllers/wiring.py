@@ -25,6 +25,7 @@ from nodeless.controllers.nodeclaim.measured_capacity import MeasuredCapacity
 from nodeless.controllers.nodeclaim.reservations import ReservationLoop
 from nodeless.controllers.nodeclaim.tagging import TaggingLoop
 from nodeless.controllers.nodeclass.instance_profiles import ProfileLoop
+from nodeless.controllers.nodeoverlay.controller import OverlayLoop
 from nodeless.controllers.nodepool.controller import PoolLoop
 from nodeless.controllers.provisioning.capacity_buffers import Buffers
 from nodeless.controllers.provisioning.controller import Provisioning, Record
@@ -37,6 +38,7 @@ from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.kinds import watched_guard
 from nodeless.kube.leader_election import Leadership
+from nodeless.kube.overlays import watched_overlays
 from nodeless.operator.failpoints import Failpoint, pass_by
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
@@ -77,11 +79,14 @@ class Controllers:
     disruption: DisruptionLoop
     drift: DriftLoop
     measured_capacity: MeasuredCapacity
+    #: Where NodeOverlays are turned on.
+    overlays: OverlayLoop | None = None
 
     @property
     def loops(self) -> tuple[Loop, ...]:
         """All that run once the snapshot is complete."""
         return (
+            *((self.overlays,) if self.overlays is not None else ()),
             self.nominator,
             self.provisioning,
             self.claims,
@@ -173,6 +178,7 @@ def build_controllers(
         kinds=(
             *watched_kinds(report_invalid),
             *(watched_buffers() if settings.capacity_buffers else ()),
+            *(watched_overlays() if settings.node_overlays else ()),
             watched_guard(namespace, GUARD_NAME),
         ),
         executor=executor,
@@ -191,4 +197,9 @@ def build_controllers(
         disruption=DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics, timing),
         drift=DriftLoop(cluster, cloud, executor, metrics, settings, timing),
         measured_capacity=MeasuredCapacity(client, cluster, cloud, namespace),
+        overlays=OverlayLoop(
+            client, cluster, cloud, executor.assert_leading, boundary("node overlay"), timing
+        )
+        if settings.node_overlays
+        else None,
     )

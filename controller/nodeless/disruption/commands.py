@@ -21,6 +21,7 @@ from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.disruption.events import reason_of
 from nodeless.launch.claims import claims_for
 from nodeless.model.disruption import Command
+from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import (
     AnnotateClaim,
     CreateClaim,
@@ -66,13 +67,14 @@ def begin(
     pools: Mapping[str, Pool],
     now: float,
     reason: Callable[[PlannedNode], str] | None = None,
+    catalog: Catalog | None = None,
 ) -> tuple[Instruction, ...]:
     """The first instructions of a command: replacements first, then marks; without replacements the end.
 
     A reboot is only asked for here: the claim's lifecycle carries it out.
 
     `reason` says why a replacement is what it is, in one line; kept on its claim after what the command is
-    for.
+    for. `catalog` is what pools may buy: what NodeOverlays say of it is noted on replacements.
     """
 
     def because(node: PlannedNode) -> str:
@@ -95,6 +97,7 @@ def begin(
         taken=frozenset(snapshot.claims),
         node_classes=dict(snapshot.node_classes),
         reason=because,
+        catalog=catalog,
     )
     notes = {
         REPLACES: ",".join(command.claims),

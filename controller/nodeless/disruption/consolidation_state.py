@@ -36,6 +36,7 @@ _PARTS = (
     "disruption_budgets",
     "capacity_buffers",
     "pod_sources",
+    "applied_overlays",
     "teardown",
 )
 #: A cluster that a budget holds does not count as consolidated (Karpenter's rule), nor does one of which a

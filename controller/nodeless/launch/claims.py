@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from nodeless.launch.groups import group_claims
+from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
     ARCH,
+    CAPACITY_OVERLAY_APPLIED,
     CAPACITY_TYPE,
     HOSTNAME,
     INSTANCE_TYPE,
@@ -22,6 +24,7 @@ from nodeless.model.labels import (
     OS,
     PLANNED_BECAUSE,
     PLANNED_PODS,
+    PRICE_OVERLAY_APPLIED,
     PROVISIONER_NAME,
     RESERVATION_LABELS,
     TERMINATION_FINALIZER,
@@ -57,6 +60,7 @@ def claims_for(
     node_classes: Mapping[str, NodeClass] | None = None,
     reason: Callable[[PlannedNode], str] | None = None,
     pods: Mapping[str, Pod] | None = None,
+    catalog: Catalog | None = None,
 ) -> tuple[CreateClaim, ...]:
     """One claim for each new node of the plan, in the plan's order.
 
@@ -69,6 +73,7 @@ def claims_for(
         node_classes: Node classes by key: what their nodes take from them is noted on the claims.
         reason: Says why a node is what it is, in one line; kept on its claim.
         pods: The pods of the pass by key: which of them a claim is for is noted on it.
+        catalog: What the plan was made with; that NodeOverlays say something of its types is noted on claims.
 
     Raises:
         KeyError: The plan names a pool that is not given.
@@ -80,9 +85,25 @@ def claims_for(
         name = claim_name(pool.name, f"{now:.6f}", str(ordinal), *node.pods, taken=used)
         used.add(name)
         node_class = (node_classes or {}).get(str(node.node_class))
-        claims.append(_claim(name, node, pool, node_class, now))
+        claim = _claim(name, node, pool, node_class, now)
+        marks = _overlay_marks(node, catalog or {})
+        claims.append(replace(claim, annotations={**claim.annotations, **marks}) if marks else claim)
     marked = zip(group_claims(claims), plan.new_nodes, strict=True)
     return tuple(CreateClaim(cause, _with_notes(claim, node, reason, pods or {})) for claim, node in marked)
+
+
+def _overlay_marks(node: PlannedNode, catalog: Catalog) -> dict[str, str]:
+    """Annotations for what NodeOverlays say of any of the types that the claim will name (Karpenter v1)."""
+    named = {alternative.instance_type for alternative in node.alternatives[:MAX_INSTANCE_TYPES]}
+    types = [each for each in catalog.get(str(node.pool), ()) if each.name in named]
+    return {
+        key: "true"
+        for key, applied in (
+            (PRICE_OVERLAY_APPLIED, any(each.price_overlays for each in types)),
+            (CAPACITY_OVERLAY_APPLIED, any(each.capacity_overlays for each in types)),
+        )
+        if applied
+    }
 
 
 def _with_notes(

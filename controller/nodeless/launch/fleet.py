@@ -30,13 +30,25 @@ def subnet_by_zone(subnets: Iterable[Subnet]) -> dict[str, Subnet]:
     return chosen
 
 
-def overrides(types: Iterable[Candidate], subnets: Mapping[str, Subnet]) -> list[dict[str, str]]:
-    """The overrides of one template: each type in each zone where it can be had and a subnet is."""
+def price_ranks(candidates: Candidates) -> dict[float, int]:
+    """The place of each price among those of all offerings, from 0: EC2's priorities are whole numbers."""
+    prices = {offering.price for candidate in candidates.types for offering in candidate.offerings}
+    return {price: rank for rank, price in enumerate(sorted(prices))}
+
+
+def overrides(
+    types: Iterable[Candidate], subnets: Mapping[str, Subnet], ranks: Mapping[float, int] | None = None
+) -> list[dict[str, Any]]:
+    """The overrides of one template: each type in each zone where it can be had and a subnet is.
+
+    `ranks` are the priorities by price, where EC2 is to go by those and not by its own prices.
+    """
     return [
         {
             "InstanceType": candidate.instance_type.name,
             "SubnetId": subnets[offering.zone].id,
             "AvailabilityZone": offering.zone,
+            **({} if ranks is None else {"Priority": ranks[offering.price]}),
         }
         for candidate in types
         for offering in candidate.offerings
@@ -63,12 +75,13 @@ def predicted_addresses(
 
 def fleet_request(
     candidates: Candidates,
-    overrides_by_template: Mapping[str, list[dict[str, str]]],
+    overrides_by_template: Mapping[str, list[dict[str, Any]]],
     tags: Mapping[str, str],
     *,
     token: str,
     count: int = 1,
     context: str | None = None,
+    prioritized: bool = False,
 ) -> dict[str, Any] | None:
     """The request, or None when no template has an override left.
 
@@ -79,6 +92,7 @@ def fleet_request(
         token: The client token (`client_token`).
         count: How many instances.
         context: EC2's reserved `Context`.
+        prioritized: Whether EC2 is to go by the priorities of the overrides, and not by its own prices.
     """
     configs = [
         {
@@ -99,7 +113,7 @@ def fleet_request(
             "DefaultTargetCapacityType": _target(candidates),
             "TotalTargetCapacity": count,
         },
-        **_strategy(candidates),
+        **_strategy(candidates, prioritized=prioritized),
         "TagSpecifications": specifications(tags, "instance", "volume", "fleet"),
     }
 
@@ -116,12 +130,14 @@ def _target(candidates: Candidates) -> str:
     return CAPACITY_BLOCK if reserved.reservation_type == CAPACITY_BLOCK else ON_DEMAND
 
 
-def _strategy(candidates: Candidates) -> dict[str, Any]:
+def _strategy(candidates: Candidates, *, prioritized: bool) -> dict[str, Any]:
     match _target(candidates):
         case "spot":
-            return {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}}
+            spot = "capacity-optimized-prioritized" if prioritized else "price-capacity-optimized"
+            return {"SpotOptions": {"AllocationStrategy": spot}}
         case "on-demand":
-            return {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}}
+            on_demand = "prioritized" if prioritized else "lowest-price"
+            return {"OnDemandOptions": {"AllocationStrategy": on_demand}}
         case "reserved-capacity":
             return {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}}
     return {}

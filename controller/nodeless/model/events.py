@@ -10,6 +10,7 @@ from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import Node, NodeClaim
+from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
@@ -197,7 +198,25 @@ class BuffersPlaced:
     nodes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeOverlaySeen:
+    overlay: NodeOverlay
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOverlayGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaysApplied:
+    """The NodeOverlays by which prices and capacity are from now on, and no others."""
+
+    names: tuple[str, ...]
+
+
 BufferEvent = CapacityBufferSeen | CapacityBufferGone | PodSourceSeen | PodSourceGone | BuffersPlaced
+OverlayEvent = NodeOverlaySeen | NodeOverlayGone | OverlaysApplied
 StorageEvent = (
     VolumeClaimSeen
     | VolumeClaimGone
@@ -227,6 +246,7 @@ Event = (
     | NamespaceGone
     | StorageEvent
     | BufferEvent
+    | OverlayEvent
     | PodDisruptionBudgetSeen
     | PodDisruptionBudgetGone
     | Nominated

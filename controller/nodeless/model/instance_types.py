@@ -129,6 +129,10 @@ class InstanceType:
     offerings: tuple[Offering, ...] = ()
     volume_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
     """Volumes that a CSI driver can attach to it, by driver; a driver that is missing has no limit."""
+    price_overlays: tuple[str, ...] = ()
+    """NodeOverlays by which some of its offerings are priced."""
+    capacity_overlays: tuple[str, ...] = ()
+    """NodeOverlays that say something of its capacity."""
 
     @property
     def allocatable(self) -> dict[str, int]:

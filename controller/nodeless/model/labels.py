@@ -32,6 +32,8 @@ REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
 
 MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed"
+PRICE_OVERLAY_APPLIED = "karpenter.sh/price-overlay-applied"
+CAPACITY_OVERLAY_APPLIED = "karpenter.sh/capacity-overlay-applied"
 EMPTINESS_TIMESTAMP = "karpenter.sh/emptiness-timestamp"
 DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"

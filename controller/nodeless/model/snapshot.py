@@ -14,6 +14,7 @@ from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import Node, NodeClaim
+from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
@@ -63,6 +64,10 @@ class Snapshot:
     """What capacity buffers may name, by `Kind/namespace/name`."""
     buffered: Map[str, bool] = Map()
     """Names of nodes and claims on which the last plan keeps room for capacity buffers."""
+    node_overlays: Map[str, NodeOverlay] = Map()
+    """By name."""
+    applied_overlays: tuple[str, ...] = ()
+    """NodeOverlays that prices and capacity of instance types follow, in the order in which they count."""
     teardown: bool = False
     """The stack is being destroyed: no new capacity, everything must go."""
     teardown_drain: float | None = None

@@ -38,6 +38,7 @@ API_VERSIONS = {
     "AWSNodeTemplate": "karpenter.k8s.aws/v1alpha1",
     "NodePool": "karpenter.sh/v1",
     "EC2NodeClass": "karpenter.k8s.aws/v1",
+    "NodeOverlay": "karpenter.sh/v1alpha1",
     "Namespace": "v1",
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",

@@ -136,6 +136,9 @@ class GlobalSettings:
         "nodeless.capacityBuffers", boolean, "false", "",
         "Keep the capacity ready that CapacityBuffers (autoscaling.x-k8s.io) request", live=False,
         gate="CapacityBuffer")
+    node_overlays: bool = _setting(
+        "nodeless.nodeOverlays", boolean, "false", "",
+        "Have prices and capacity of instance types follow NodeOverlays", live=False, gate="NodeOverlay")
     vm_memory_overhead_percent: float = _setting(
         "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",
         "Fraction of an instance's memory that its hypervisor takes, where it was not measured")

@@ -44,6 +44,9 @@ class Timing:
     collection_calm: float = 120.0
     #: Between two looks at which reserved nodes are in their reservations (Karpenter v1).
     reservations: float = 60.0
+    #: Between two looks at which NodeOverlays count, and when types of a pool were not known.
+    overlays: float = 300.0
+    overlays_retry: float = 10.0
     #: After a request that tagged an instance, or failed to (Karpenter v1).
     tagging: float = 1.0
 

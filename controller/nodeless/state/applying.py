@@ -70,6 +70,12 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             | events.BuffersPlaced()
         ):
             return apply_buffers(snapshot, event)
+        case events.NodeOverlaySeen(overlay):
+            return replace(snapshot, node_overlays=snapshot.node_overlays.set(overlay.name, overlay))
+        case events.NodeOverlayGone(name):
+            return replace(snapshot, node_overlays=delete_key(snapshot.node_overlays, name))
+        case events.OverlaysApplied(names):
+            return replace(snapshot, applied_overlays=names)
         case _:
             return apply_storage(snapshot, event)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeless.cli.bounded_files import UnreadableFileError
 from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.manifests.overlays import overlay_notes
 from nodeless.explain.words import count
 from nodeless.scheduling.pods.buffers import BufferReason
 
@@ -70,7 +71,10 @@ def situation_of_files(
     # Imported here: other commands do not need the solver.
     from nodeless.cli.manifests.reading import read_documents  # noqa: PLC0415
     from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
-    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.catalog_file import (  # noqa: PLC0415
+        offline_catalogs,
+        offline_evaluation,
+    )
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
@@ -80,6 +84,8 @@ def situation_of_files(
     notes += filter(None, [offer.dates(terms)])
     notes += (f"price book: {fault}" for fault in terms.book.faults)
     _note(given, notes)
+    if given.snapshot.node_overlays:
+        notes += overlay_notes(offline_evaluation(offer.sold, given.snapshot, offer.zones))
     now = time.time()
 
     def situation(snapshot: "Snapshot") -> Situation:
@@ -120,6 +126,7 @@ def with_files(
 ) -> "Situation":
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.launch.overlays import evaluate, laid_over  # noqa: PLC0415
 
     given, settings, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
     chosen, terms = _policy_and_terms(settings)
@@ -127,6 +134,17 @@ def with_files(
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
     policy = situation.policy if settings is None else chosen
+    before = situation.snapshot.node_overlays
+    if after.node_overlays != before:
+        sold = [(after.pools[key], types) for key, types in situation.catalog.items() if key in after.pools]
+        found = evaluate(after.node_overlays.values(), sold)
+        notes += overlay_notes(found)
+        if before:
+            # What the types were without the overlays that count already is not known.
+            touched = set(after.pools)
+        else:
+            laid = {pool.key: laid_over(found.accepted, pool, types) for pool, types in sold}
+            situation = replace(situation, catalog={**situation.catalog, **laid})
     if not touched:
         policy = replace(policy, pool_problems=situation.policy.pool_problems)
         return replace(situation, snapshot=after, policy=policy)

@@ -34,6 +34,7 @@ from nodeless.cli.manifests.workloads import (
 from nodeless.explain.words import count
 from nodeless.kube import Watched, watched_kinds
 from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.overlays import watched_overlays
 from nodeless.model import events
 from nodeless.model.pods import Pod
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
@@ -88,7 +89,7 @@ class _Reader:
     def __init__(self, replicas: ReplicasMode) -> None:
         self._mode = replicas
         self._faults: list[str] = []
-        kinds = (*watched_kinds(_invalid), *watched_buffers())
+        kinds = (*watched_kinds(_invalid), *watched_buffers(), *watched_overlays())
         self._watched = {watched.path: watched for watched in kinds}
         self._admission = Admission()
         self._autoscaled = False

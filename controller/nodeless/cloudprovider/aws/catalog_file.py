@@ -22,6 +22,8 @@ from nodeless.cloudprovider.billing.catalogs import billed
 from nodeless.cloudprovider.billing.parts import Location
 from nodeless.cloudprovider.billing.room import named_by_pods, with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
+from nodeless.launch.overlays import Evaluation, evaluate, laid_over
+from nodeless.model.identity import Identity
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
@@ -126,6 +128,8 @@ def offline_catalogs(
 ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
     """Types of each usable pool at the prices of its nodes, and what is wrong with the others.
 
+    The NodeOverlays of the snapshot are laid over.
+
     Args:
         catalog: What is sold.
         snapshot: The pools and their node classes.
@@ -133,27 +137,50 @@ def offline_catalogs(
         terms: What counts as part of a price; None: the default.
         allowed_only: Leave out types that the pool's requirements do not allow.
     """
-    where = frozenset(zones)
     terms, named, location = terms or BillTerms(), named_by_pods(snapshot), Location(catalog.region)
+    sold, problems = _sold(catalog, snapshot, zones)
+    overlays = evaluate(snapshot.node_overlays.values(), sold).accepted if snapshot.node_overlays else ()
     made: dict[Hashable, tuple[InstanceType, ...]] = {}
     catalogs: dict[str, tuple[InstanceType, ...]] = {}
+    for pool, types in sold:
+        _, node_class = usable(snapshot, pool.reference, pool.node_class)
+        # Pools that pay the same share their types; overlays may be for one pool alone.
+        priced_as = (
+            Identity(types),
+            node_class,
+            terms.name_for(pool.name),
+            pool.key if overlays else "",
+        )
+        if priced_as not in made:
+            laid = laid_over(overlays, pool, types) if overlays else types
+            made[priced_as] = billed(laid, pool.name, node_class, location, terms)
+        chosen, conflict = made[priced_as], pool.requirements.conflict
+        if allowed_only:
+            chosen = tuple(each for each in chosen if conflict(each.requirements) is None)
+        catalogs[pool.key] = with_room(chosen, pool.requirements, node_class, named, terms)
+    return catalogs, problems
+
+
+def offline_evaluation(catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str]) -> Evaluation:
+    """Which NodeOverlays of a snapshot count for its pools, as far as a file tells."""
+    return evaluate(snapshot.node_overlays.values(), _sold(catalog, snapshot, zones)[0])
+
+
+def _sold(
+    catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str]
+) -> tuple[list[tuple[Pool, tuple[InstanceType, ...]]], dict[str, str]]:
+    """Each usable pool with all that is sold in the zones, and what is wrong with the others."""
+    where = frozenset(zones)
+    sold: list[tuple[Pool, tuple[InstanceType, ...]]] = []
     problems: dict[str, str] = {}
     for key, pool in sorted(snapshot.pools.items()):
         try:
-            _, node_class = usable(snapshot, pool.reference, pool.node_class)
+            shape = _shape(*usable(snapshot, pool.reference, pool.node_class))
         except PoolUnusable as error:
             problems[key] = str(error)
-            continue
-        shape = _shape(pool, node_class)
-        # Pools that pay the same share their types.
-        priced_as = (shape, node_class.public_address, node_class.launch_template, terms.name_for(pool.name))
-        if priced_as not in made:
-            made[priced_as] = billed(_types(catalog, shape, where), pool.name, node_class, location, terms)
-        types, conflict = made[priced_as], pool.requirements.conflict
-        if allowed_only:
-            types = tuple(each for each in types if conflict(each.requirements) is None)
-        catalogs[key] = with_room(types, pool.requirements, node_class, named, terms)
-    return catalogs, problems
+        else:
+            sold.append((pool, _types(catalog, shape, where)))
+    return sold, problems
 
 
 #: A command asks several times for the same types: with and without what a pool allows, and as if changed.

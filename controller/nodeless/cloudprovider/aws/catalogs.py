@@ -5,10 +5,10 @@ can be kept too.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nodeless.cloudprovider import NodeClassUnresolved
+from nodeless.cloudprovider import CloudUnavailable, NodeClassUnresolved
 from nodeless.cloudprovider.aws.caching import Clock
 from nodeless.cloudprovider.aws.instance_type_builder import exclude_offerings, with_reservations
 from nodeless.cloudprovider.aws.instance_type_math import MIB, capacity, overhead
@@ -18,16 +18,19 @@ from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.selectors import IMAGES_NOT_FOUND
 from nodeless.cloudprovider.aws.settings import AwsSettings
 from nodeless.launch.images import bootable, image_for
+from nodeless.launch.overlays import laid_over
 from nodeless.launch.placement import partition_of
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TENANCY, RESERVED, SPOT, TENANCIES
 from nodeless.model.memory_observations import MemoryObservations
+from nodeless.model.overlays import NodeOverlay
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import EPHEMERAL_STORAGE
+from nodeless.operator.wait_event import set_within
 
 _KEPT = 64
 
@@ -36,12 +39,22 @@ _KEPT = 64
 class _Entry:
     everything: tuple[InstanceType, ...]
     requirements: Requirements
+    labels: Mapping[str, str]
     images: tuple[Image, ...]
     reservations: tuple[CapacityReservation, ...]
     measured: MemoryObservations
+    overlays: tuple[NodeOverlay, ...]
     chosen: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey]
     result: tuple[InstanceType, ...]
+
+
+_MadeOf = tuple[
+    tuple[InstanceType, ...],
+    tuple[Image, ...],
+    tuple[CapacityReservation, ...],
+    tuple[NodeOverlay, ...],
+]
 
 
 class Catalogs:
@@ -57,6 +70,29 @@ class Catalogs:
         #: What could not be had in a placement group (or its partition), which says nothing of elsewhere.
         self._in_groups: dict[str, Unavailable] = {}
         self.measured = MemoryObservations()
+        #: For how long a catalog waits, right after the start, for the NodeOverlays.
+        self.overlays_seconds = 10.0
+        #: NodeOverlays that count, in their order.
+        self._overlays: tuple[NodeOverlay, ...] = ()
+        self._overlays_known = asyncio.Event()
+        self._overlays_known.set()
+
+    def use_overlays(self, overlays: Sequence[NodeOverlay] | None) -> None:
+        """Have prices and capacity follow NodeOverlays from the next catalog on; None: not known yet."""
+        if overlays is None:
+            self._overlays_known.clear()
+        else:
+            self._overlays = tuple(overlays)
+            self._overlays_known.set()
+
+    async def _known_overlays(self) -> tuple[NodeOverlay, ...]:
+        if not await set_within(self._overlays_known, self.overlays_seconds):
+            raise CloudUnavailable(
+                "ec2",
+                "it is not known yet which NodeOverlays count for prices and capacity",
+                "it is tried again; the log says what keeps them from being looked at",
+            )
+        return self._overlays
 
     def mark(self, offerings: tuple[OfferingKey, ...]) -> None:
         """Remember offerings as sold out."""
@@ -83,44 +119,69 @@ class Catalogs:
     async def get(
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
     ) -> tuple[InstanceType, ...]:
-        """The types that the pool may use, sorted by name."""
+        """The types that the pool may use, sorted by name.
+
+        Raises:
+            NodeClassUnresolved: No image is for any of them.
+            CloudUnavailable: It is not known yet which NodeOverlays count.
+        """
+        everything = await self._everything(pool, node_class, resolved)
+        overlays = await self._known_overlays()
+        reservations = _usable(pool, resolved)
+        sold_out = self._sold_out(pool, resolved)
+        entry = self._entries.get(pool.key)
+        if entry is None or not self._same(entry, everything, pool, resolved, reservations, overlays):
+            sold = with_reservations(everything, reservations) if reservations else everything
+            chosen = _allowed_types(sold, pool.requirements)
+            if node_class.launch_template is None:
+                chosen = _bootable(pool, node_class, chosen, resolved.images)
+                shape = self._shape(pool, node_class, resolved)
+                chosen = tuple(
+                    self._as_measured(instance_type, shape, resolved.images) for instance_type in chosen
+                )
+            if overlays:
+                chosen = laid_over(overlays, pool, chosen)
+            entry = self._keep(pool, (everything, resolved.images, reservations, overlays), chosen, sold_out)
+        elif entry.unavailable != sold_out:
+            made_of = (everything, resolved.images, reservations, overlays)
+            entry = self._keep(pool, made_of, entry.chosen, sold_out)
+        return entry.result
+
+    async def sold(
+        self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
+    ) -> tuple[InstanceType, ...]:
+        """What is sold where the pool's nodes may be, whatever the pool allows, without overlays."""
+        everything = await self._everything(pool, node_class, resolved)
+        reservations = _usable(pool, resolved)
+        return with_reservations(everything, reservations) if reservations else everything
+
+    async def _everything(
+        self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
+    ) -> tuple[InstanceType, ...]:
         shape = self._shape(pool, node_class, resolved)
         allowed = pool.requirements.get(CAPACITY_TYPE)
         prices, _ = await asyncio.gather(
             self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
         )
-        everything = await self._types.catalog(shape, resolved.open_zones, prices)
-        reservations = _usable(pool, resolved)
-        sold_out = self._sold_out(pool, resolved)
-        entry = self._entries.get(pool.key)
-        if entry is None or not self._same(entry, everything, pool.requirements, resolved, reservations):
-            sold = with_reservations(everything, reservations) if reservations else everything
-            chosen = _allowed_types(sold, pool.requirements)
-            if node_class.launch_template is None:
-                chosen = _bootable(pool, node_class, chosen, resolved.images)
-                chosen = tuple(
-                    self._as_measured(instance_type, shape, resolved.images) for instance_type in chosen
-                )
-            entry = self._keep(pool, (everything, resolved.images, reservations), chosen, sold_out)
-        elif entry.unavailable != sold_out:
-            made_of = (everything, resolved.images, reservations)
-            entry = self._keep(pool, made_of, entry.chosen, sold_out)
-        return entry.result
+        return await self._types.catalog(shape, resolved.open_zones, prices)
 
     def _same(
         self,
         entry: _Entry,
         everything: tuple[InstanceType, ...],
-        requirements: Requirements,
+        pool: Pool,
         resolved: ResolvedNodeClass,
         reservations: tuple[CapacityReservation, ...],
+        overlays: tuple[NodeOverlay, ...],
     ) -> bool:
         return (
             entry.everything is everything
-            and entry.requirements == requirements
+            and entry.requirements == pool.requirements
+            and entry.labels == pool.labels
             and entry.images == resolved.images
             and entry.reservations == reservations
             and entry.measured is self.measured
+            and entry.overlays == overlays
         )
 
     def _as_measured(
@@ -159,16 +220,25 @@ class Catalogs:
     def _keep(
         self,
         pool: Pool,
-        made_of: tuple[tuple[InstanceType, ...], tuple[Image, ...], tuple[CapacityReservation, ...]],
+        made_of: _MadeOf,
         chosen: tuple[InstanceType, ...],
         sold_out: frozenset[OfferingKey],
     ) -> _Entry:
         if len(self._entries) >= _KEPT:
             self._entries.pop(next(iter(self._entries)))
         result = exclude_offerings(chosen, sold_out) if sold_out else chosen
-        everything, images, reservations = made_of
+        everything, images, reservations, overlays = made_of
         entry = _Entry(
-            everything, pool.requirements, images, reservations, self.measured, chosen, sold_out, result
+            everything,
+            pool.requirements,
+            pool.labels,
+            images,
+            reservations,
+            self.measured,
+            overlays,
+            chosen,
+            sold_out,
+            result,
         )
         self._entries[pool.key] = entry
         return entry

@@ -22,6 +22,7 @@ from nodeless.launch.fleet import (
     fleet_request,
     overrides,
     predicted_addresses,
+    price_ranks,
     subnet_by_zone,
 )
 from nodeless.launch.kubelet_arguments import Cluster
@@ -37,6 +38,7 @@ from nodeless.launch.user_data import (
 )
 from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import PRICE_OVERLAY_APPLIED
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.resources import fits
@@ -149,13 +151,17 @@ class LaunchRequestBuilder:
         # Other launches may have been promised addresses since the order was made.
         subnets = subnet_by_zone(self._subnets.current(launch_request.resolved.subnets))
         tags = claim_tags(self._pool_tags(launch_request), launch_request.claim)
+        # Prices of NodeOverlays are not EC2's: what the plan found cheapest has to be asked for by priority.
+        prioritized = PRICE_OVERLAY_APPLIED in launch_request.claim.annotations
+        ranks = price_ranks(candidates) if prioritized else None
         request = fleet_request(
             candidates,
-            {name: overrides(types, subnets) for name, types in types_by_template.items()},
+            {name: overrides(types, subnets, ranks) for name, types in types_by_template.items()},
             tags,
             token=client_token(self.settings.cluster_name, launch_request.names, attempt),
             count=len(launch_request.claims),
             context=launch_request.node_class.context,
+            prioritized=prioritized,
         )
         if request is None:
             raise InsufficientCapacity(

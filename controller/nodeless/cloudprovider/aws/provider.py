@@ -58,6 +58,7 @@ from nodeless.model.interruptions import Interruption
 from nodeless.model.labels import NODE_CLAIM
 from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
+from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
 
@@ -208,6 +209,14 @@ class AwsProvider:
         types = await self._catalogs.get(pool, node_class, resolved)
         location = Location(self._session.region, resolved.public_addresses, resolved.platform)
         return self._billed.get(types, pool, node_class, location, self._catalogs.settings.bill, named)
+
+    async def sold(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
+        """See the Protocol."""
+        return await self._catalogs.sold(pool, node_class, await self.resolve(node_class))
+
+    def use_overlays(self, overlays: Sequence[NodeOverlay] | None) -> None:
+        """See the Protocol."""
+        self._catalogs.use_overlays(overlays)
 
     async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
         """See the Protocol."""

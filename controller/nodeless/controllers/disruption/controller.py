@@ -391,7 +391,9 @@ class DisruptionLoop:
             replacements=[node.instance_type for node in command.replacements],
         )
         self._metrics.disruption.show_command(command)
-        instructions = begin(command, snapshot, dict(snapshot.pools), now, reason=one_line)
+        catalog = (await pool_catalogs(self._cloud, snapshot))[0] if command.replacements else None
+        pools = dict(snapshot.pools)
+        instructions = begin(command, snapshot, pools, now, reason=one_line, catalog=catalog)
         async with self._acting:
             await self._carry_out(instructions, snapshot)
         for instruction in instructions:

@@ -141,6 +141,8 @@ class Provisioning:
                 self._trigger_pending()
             case events.CapacityBufferSeen(buffer) if self._generation_changed(buffer, before):
                 self._batcher.trigger(f"{buffer.key} {buffer.generation}")
+            case events.OverlaysApplied():
+                self._trigger_pending()
             case events.CapacityBufferGone(key):
                 self._batcher.trigger(key)
             case events.PodSourceSeen(source) if before.pod_sources.get(source.key) != source:
@@ -305,6 +307,7 @@ class Provisioning:
             node_classes=dict(snapshot.node_classes),
             reason=one_line,
             pods=snapshot.pods,
+            catalog=situation.catalog,
         )
         for create, node in zip(creates, plan.new_nodes, strict=True):
             self._planned[create.claim.name] = node.pods

@@ -1,0 +1,1 @@
+"""NodeOverlays: which of them count, and their conditions."""
