@@ -62,7 +62,7 @@ def said_by(words: list[str], file: Path | str) -> str:
     result = CliRunner().invoke(app, [*words, str(file)])
     assert result.exit_code == 2, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
-    return str(result.stderr)
+    return str(result.output)
 
 
 @pytest.mark.parametrize("bomb", BOMBS)

@@ -138,7 +138,7 @@ def test_a_program_that_does_not_do_it_is_named_with_what_it_did(overlay, on_pat
     for command in ("plan", "validate"):
         result = nodeless(command, overlay)
         assert result.exit_code == 2
-        assert said in result.stderr
+        assert said in result.output
 
 
 def test_a_program_that_hangs_is_ended(overlay, on_path):

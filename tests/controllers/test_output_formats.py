@@ -73,7 +73,7 @@ def test_json_has_its_short_form(name):
         ("top", "text, wide, json or yaml"),
         ("why", "text, json or yaml"),
         ("windows", "text, json or yaml"),
-        ("validate", "text, json, yaml or github"),
+        ("validate", "text, json, yaml, github or sarif"),
     ],
 )
 def test_another_word_is_refused_with_those_that_there_are(name, formats):
@@ -96,9 +96,8 @@ def test_faults_are_annotations_for_a_workflow_on_github(pool):
     lines = result.stdout.splitlines()
     file = str(pool).replace("%", "%25")
     weight = next(line for line in lines if "spec.weight" in line)
-    assert weight.startswith(
-        f"::error file={file},line=6,col=11,title=NodePool/shop%2C front::spec.weight: 101 "
-    )
+    place = f"file={file},line=6,col=11,endLine=6,endColumn=14"
+    assert weight.startswith(f"::error {place},title=NodePool/shop%2C front%3A OutOfRange::spec.weight: 101 ")
     assert all(line.startswith(("::error ", "::warning ")) for line in lines)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from nodeless.api.aws_node_template import InlineProvider
 from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema import schema_of
 from nodeless.api.schema_validation import amount_of, check
 from nodeless.api.suggestions import did_you_mean
@@ -39,7 +40,13 @@ def node_template_errors(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
     if images is None:
         if spec.get("amiFamily") == "Custom":
             hint = "select your image, as aws-ids: ami-0123456789abcdef0"
-            yield FieldError("spec.amiSelector", ABSENT, "is required with amiFamily Custom", hint)
+            yield FieldError(
+                "spec.amiSelector",
+                ABSENT,
+                "is required with amiFamily Custom",
+                hint,
+                code=RuleCode.MISSING_FIELD,
+            )
     else:
         yield from _selector_errors(images, "spec.amiSelector", "ami")
 
@@ -52,11 +59,21 @@ def inline_provider_errors(provider: Any, path: str) -> Iterator[FieldError]:
     given = {name: provider[name] for name in _INLINE_TYPE if provider.get(name) not in (None, "")}
     for name, value in given.items():
         if value != _INLINE_TYPE[name]:
-            yield FieldError(at(path, name), value, f"must be {_INLINE_TYPE[name]}", "or leave it out")
+            yield FieldError(
+                at(path, name),
+                value,
+                f"must be {_INLINE_TYPE[name]}",
+                "or leave it out",
+                code=RuleCode.UNSUPPORTED_VALUE,
+            )
     if len(given) == 1:
         missing = next(name for name in _INLINE_TYPE if name not in given)
         yield FieldError(
-            at(path, missing), ABSENT, f"is required beside {next(iter(given))}", "or leave both out"
+            at(path, missing),
+            ABSENT,
+            f"is required beside {next(iter(given))}",
+            "or leave both out",
+            code=RuleCode.MISSING_FIELD,
         )
     yield from _shared_errors(provider, path)
 
@@ -73,7 +90,9 @@ def _shared_errors(settings: Mapping[str, Any], path: str) -> Iterator[FieldErro
                 yield _exclusion_fault(at(path, name), at(path, "launchTemplate"))
     tags = settings.get("tags")
     if isinstance(tags, Mapping) and "" in tags:
-        yield FieldError(at(path, "tags"), "", "is no tag key: keys must not be empty")
+        yield FieldError(
+            at(path, "tags"), "", "is no tag key: keys must not be empty", code=RuleCode.INVALID_TAG
+        )
     yield from _choice_errors(settings, "amiFamily", _FAMILIES, path)
     yield from _metadata_errors(settings.get("metadataOptions"), at(path, "metadataOptions"))
     devices = settings.get("blockDeviceMappings")
@@ -84,7 +103,9 @@ def _shared_errors(settings: Mapping[str, Any], path: str) -> Iterator[FieldErro
 
 def _exclusion_fault(path: str, template: str) -> FieldError:
     hint = "the launch template decides it: leave one of the two out"
-    return FieldError(path, ABSENT, f"cannot go together with {template}", hint)
+    return FieldError(
+        path, ABSENT, f"cannot go together with {template}", hint, code=RuleCode.CONFLICTING_FIELDS
+    )
 
 
 def _required_selector(
@@ -92,7 +113,7 @@ def _required_selector(
 ) -> Iterator[FieldError]:
     selector = settings.get(name)
     if selector is None:
-        yield FieldError(at(path, name), ABSENT, "is required", _DISCOVERY)
+        yield FieldError(at(path, name), ABSENT, "is required", _DISCOVERY, code=RuleCode.MISSING_FIELD)
     else:
         yield from _selector_errors(selector, at(path, name), prefix)
 
@@ -102,14 +123,20 @@ def _selector_errors(selector: Any, path: str, prefix: str) -> Iterator[FieldErr
         return
     for key, value in selector.items():
         if key == "":
-            yield FieldError(path, key, "is no tag key: keys must not be empty")
+            yield FieldError(
+                path, key, "is no tag key: keys must not be empty", code=RuleCode.INVALID_SELECTOR
+            )
         if value == "":
-            yield FieldError(at(path, str(key)), value, "must not be empty", _ANY)
+            yield FieldError(
+                at(path, str(key)), value, "must not be empty", _ANY, code=RuleCode.INVALID_SELECTOR
+            )
         elif key == "aws-ids" and isinstance(value, str):
             for part in value.split(","):
                 if not re.search(rf"{prefix}-[0-9a-z]+", part):
                     hint = f"list ids separated by commas, as {prefix}-0123456789abcdef0"
-                    yield FieldError(at(path, key), part.strip(), "is no id", hint)
+                    yield FieldError(
+                        at(path, key), part.strip(), "is no id", hint, code=RuleCode.INVALID_SELECTOR
+                    )
 
 
 def _choice_errors(
@@ -118,7 +145,13 @@ def _choice_errors(
     value = settings.get(name)
     if isinstance(value, str) and value not in choices:
         listed = f"use one of {', '.join(choices)}"
-        yield FieldError(at(path, name), value, "is not supported", did_you_mean(value, choices, listed))
+        yield FieldError(
+            at(path, name),
+            value,
+            "is not supported",
+            did_you_mean(value, choices, listed),
+            code=RuleCode.UNSUPPORTED_VALUE,
+        )
 
 
 def _metadata_errors(options: Any, path: str) -> Iterator[FieldError]:
@@ -129,15 +162,19 @@ def _metadata_errors(options: Any, path: str) -> Iterator[FieldError]:
     yield from _choice_errors(options, "httpTokens", _TOKENS, path)
     hops = options.get("httpPutResponseHopLimit")
     if isinstance(hops, int) and not 1 <= hops <= 64:
-        yield FieldError(at(path, "httpPutResponseHopLimit"), hops, "must be from 1 to 64")
+        yield FieldError(
+            at(path, "httpPutResponseHopLimit"), hops, "must be from 1 to 64", code=RuleCode.OUT_OF_RANGE
+        )
 
 
 def _device_errors(mapping: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     if not mapping.get("deviceName"):
-        yield FieldError(at(path, "deviceName"), ABSENT, "is required", "as /dev/xvda")
+        yield FieldError(
+            at(path, "deviceName"), ABSENT, "is required", "as /dev/xvda", code=RuleCode.MISSING_FIELD
+        )
     ebs, where = mapping.get("ebs"), at(path, "ebs")
     if ebs is None:
-        yield FieldError(where, ABSENT, "is required")
+        yield FieldError(where, ABSENT, "is required", code=RuleCode.MISSING_FIELD)
         return
     if not isinstance(ebs, Mapping):
         return
@@ -145,8 +182,16 @@ def _device_errors(mapping: Mapping[str, Any], path: str) -> Iterator[FieldError
     size = ebs.get("volumeSize")
     if size is None:
         if not ebs.get("snapshotID"):
-            yield FieldError(at(where, "volumeSize"), ABSENT, "is required without snapshotID", "as 50Gi")
+            yield FieldError(
+                at(where, "volumeSize"),
+                ABSENT,
+                "is required without snapshotID",
+                "as 50Gi",
+                code=RuleCode.INVALID_BLOCK_DEVICE,
+            )
     elif (bytes_ := amount_of(size)) is not None and not _SMALLEST <= bytes_ <= _LARGEST:
         bare = str(size).isdecimal() and 0 < bytes_ <= 64 * 1024
         hint = f"a bare number is bytes; did you mean {size}Gi?" if bare else ""
-        yield FieldError(at(where, "volumeSize"), size, "must be from 1G to 64T", hint)
+        yield FieldError(
+            at(where, "volumeSize"), size, "must be from 1G to 64T", hint, code=RuleCode.OUT_OF_RANGE
+        )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from nodeless.api.errors import FieldError, at
+from nodeless.api.rule_codes import RuleCode
 
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -26,6 +27,7 @@ class Rule:
     message: str
     offenders: Offenders | None
     hint: str
+    code: RuleCode
 
     def schema(self) -> dict[str, str]:
         """The entry of `x-kubernetes-validations`."""
@@ -36,7 +38,9 @@ class Rule:
 _RULES: dict[tuple[str, str], Rule] = {}
 
 
-def rule(expression: str, message: str, offenders: Offenders | None, hint: str = "") -> Rule:
+def rule(
+    expression: str, message: str, offenders: Offenders | None, hint: str = "", *, code: RuleCode
+) -> Rule:
     """A rule for `rules`.
 
     Args:
@@ -44,8 +48,9 @@ def rule(expression: str, message: str, offenders: Offenders | None, hint: str =
         message: What is wrong when it does not hold.
         offenders: The same in Python; None for an expression about `oldSelf`, which needs the former state.
         hint: What to do then.
+        code: What programs know the fault by.
     """
-    made = Rule(expression, message, offenders, hint)
+    made = Rule(expression, message, offenders, hint, code)
     entry = made.schema()
     _RULES[entry["rule"], entry["message"]] = made
     return made
@@ -65,8 +70,8 @@ def broken_rules(value: Any, entries: Iterable[dict[str, str]], path: str) -> It
         offenders = broken.offenders(value)
         if isinstance(offenders, bool):
             if offenders:
-                yield FieldError(path, value, broken.message, broken.hint)
+                yield FieldError(path, value, broken.message, broken.hint, code=broken.code)
             continue
         for member in offenders:
             found = value[member]
-            yield FieldError(at(path, member), found, broken.message, broken.hint)
+            yield FieldError(at(path, member), found, broken.message, broken.hint, code=broken.code)

@@ -20,6 +20,7 @@ from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.requirements_v1 import in_aws_domain, in_core_domain
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.validation import validate
 
 Manifest = dict[str, Any]
@@ -54,7 +55,14 @@ class Conversion:
             if former != manifest:
                 name, kind = manifest["metadata"]["name"], manifest["kind"]
                 fault = f"would name a second {kind} that differs from the first"
-                self.losses.append((subject, FieldError("metadata.name", name, fault, "rename one of them")))
+                self.losses.append(
+                    (
+                        subject,
+                        FieldError(
+                            "metadata.name", name, fault, "rename one of them", code=RuleCode.NOT_CONVERTIBLE
+                        ),
+                    )
+                )
             return
         listed = list(losses) or [
             replace(fault, message=f"as converted, {fault.message}")
@@ -160,7 +168,14 @@ def _add_pool(
         if kubelet and template not in templates:
             fault = "moves to the EC2NodeClass, and its AWSNodeTemplate is not among the given objects"
             hint = f"convert it together with AWSNodeTemplate/{template}"
-            result.losses.append((subject, FieldError("spec.kubeletConfiguration", ABSENT, fault, hint)))
+            result.losses.append(
+                (
+                    subject,
+                    FieldError(
+                        "spec.kubeletConfiguration", ABSENT, fault, hint, code=RuleCode.NOT_CONVERTIBLE
+                    ),
+                )
+            )
     else:
         class_name = _name(provisioner)
         _add_class(
@@ -230,6 +245,7 @@ def _pool_losses(spec: Mapping[str, Any]) -> Iterable[FieldError]:
                     taint.get("effect"),
                     "means every effect, which v1 cannot say",
                     "write one taint for each effect",
+                    code=RuleCode.NOT_CONVERTIBLE,
                 )
     keys = [(f"spec.labels.{key}", key) for key in spec.get("labels") or ()]
     keys += [
@@ -238,7 +254,13 @@ def _pool_losses(spec: Mapping[str, Any]) -> Iterable[FieldError]:
     ]
     for path, key in keys:
         if in_core_domain(key) or in_aws_domain(key):
-            yield FieldError(path, key, "is in a domain that is closed in v1", "use a domain of your own")
+            yield FieldError(
+                path,
+                key,
+                "is in a domain that is closed in v1",
+                "use a domain of your own",
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
     yield from accelerator_losses(spec.get("requirements") or (), "spec.requirements")
 
 

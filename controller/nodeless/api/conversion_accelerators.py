@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodeless.api.errors import FieldError, at
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.labels import (
     INSTANCE_ACCELERATOR_COUNT,
     INSTANCE_ACCELERATOR_MANUFACTURER,
@@ -25,4 +26,6 @@ def accelerator_losses(requirements: Iterable[Mapping[str, Any]], path: str) -> 
         same = requirement.get("operator") == "In" and all(value.startswith(_NO_GPU) for value in values)
         if requirement.get("key") in _SHARED and not same:
             fault = "is a label of GPUs, too, in v1alpha5, and of accelerators alone in v1"
-            yield FieldError(f"{at(path, position)}.key", requirement["key"], fault, _HINT)
+            yield FieldError(
+                f"{at(path, position)}.key", requirement["key"], fault, _HINT, code=RuleCode.NOT_CONVERTIBLE
+            )

@@ -9,6 +9,7 @@ from nodeless.api.conversion_accelerators import accelerator_losses
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.times import parse_life_span
 from nodeless.api.validation import subject_of
 
@@ -65,7 +66,7 @@ def _manifest(kind: Any, source: Mapping[str, Any], spec: dict[str, Any]) -> dic
 
 
 def _loss(path: str, value: Any, hint: str = "", message: str = _EXPRESSED) -> FieldError:
-    return FieldError(path, value, message, hint)
+    return FieldError(path, value, message, hint, code=RuleCode.NOT_CONVERTIBLE)
 
 
 def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict[str, Any]:

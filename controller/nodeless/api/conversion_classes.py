@@ -11,6 +11,7 @@ from typing import Any
 from nodeless.api.ec2_hardware import VOLUME_SIZE
 from nodeless.api.ec2_node_class import CLUSTER_PREFIX, RESERVED_TAGS
 from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.quantity import parse_units
 
 _MOST_TERMS = 30
@@ -72,11 +73,27 @@ def convert_settings(settings: Mapping[str, Any], path: str, context: ClassConte
             "name the nodes' IAM role with --role NAME, and the controller makes the instance profile, "
             "or the profile that aws.defaultInstanceProfile named with --default-instance-profile NAME"
         )
-        losses.append(FieldError(at(path, "instanceProfile"), ABSENT, "or a role is needed in v1", hint))
+        losses.append(
+            FieldError(
+                at(path, "instanceProfile"),
+                ABSENT,
+                "or a role is needed in v1",
+                hint,
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
+        )
     if settings.get("launchTemplate") is not None:
         fault = "has no counterpart in v1"
         hint = "say what the template says in the EC2NodeClass: images, disks, user data"
-        losses.append(FieldError(at(path, "launchTemplate"), settings["launchTemplate"], fault, hint))
+        losses.append(
+            FieldError(
+                at(path, "launchTemplate"),
+                settings["launchTemplate"],
+                fault,
+                hint,
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
+        )
     spec |= {name: settings[name] for name in _KEPT if settings.get(name) is not None}
     _convert_tags({**context.tags, **(settings.get("tags") or {})}, at(path, "tags"), spec, losses)
     options = settings.get("metadataOptions")
@@ -114,11 +131,27 @@ def _terms(selector: Mapping[str, str], path: str, losses: list[FieldError]) -> 
     tags = {key: value for key, value in selector.items() if key != "aws-ids"}
     if ids and tags:
         fault = "cannot be combined with tags in v1, where an id must be alone"
-        losses.append(FieldError(at(path, "aws-ids"), selector["aws-ids"], fault, "select by one of the two"))
+        losses.append(
+            FieldError(
+                at(path, "aws-ids"),
+                selector["aws-ids"],
+                fault,
+                "select by one of the two",
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
+        )
         return []
     terms = [{"id": id_} for id_ in ids] or _products(tags)
     if not selector:
-        losses.append(FieldError(path, {}, "selects nothing, which v1 cannot say", "select by tags"))
+        losses.append(
+            FieldError(
+                path,
+                {},
+                "selects nothing, which v1 cannot say",
+                "select by tags",
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
+        )
     return _limit_terms(terms, path, losses)
 
 
@@ -131,7 +164,11 @@ def _limit_terms(terms: list[dict[str, Any]], path: str, losses: list[FieldError
     if len(terms) <= _MOST_TERMS:
         return terms
     fault = f"needs {len(terms)} terms; v1 allows {_MOST_TERMS}"
-    losses.append(FieldError(path, ABSENT, fault, "tag the objects with one tag in common"))
+    losses.append(
+        FieldError(
+            path, ABSENT, fault, "tag the objects with one tag in common", code=RuleCode.NOT_CONVERTIBLE
+        )
+    )
     return terms[:_MOST_TERMS]
 
 
@@ -145,7 +182,11 @@ def _convert_images(
             spec["amiSelectorTerms"] = [{"alias": _PUBLISHED[family]}]
             return
         fault = f"is needed in v1 with amiFamily {family}"
-        losses.append(FieldError(where, ABSENT, fault, "select your images by id, name or tags"))
+        losses.append(
+            FieldError(
+                where, ABSENT, fault, "select your images by id, name or tags", code=RuleCode.NOT_CONVERTIBLE
+            )
+        )
         spec["amiSelectorTerms"] = []
     else:
         spec["amiSelectorTerms"] = _limit_terms(_image_terms(selector, where, losses), where, losses)
@@ -167,12 +208,28 @@ def _image_terms(selector: Mapping[str, str], path: str, losses: list[FieldError
     if ids:
         for key in (*tags, *(("aws::name",) if name else ())):
             fault = "cannot be combined with ids in v1, where an id must be alone"
-            losses.append(FieldError(at(path, key), selector[key], fault, "select by one of the two"))
+            losses.append(
+                FieldError(
+                    at(path, key),
+                    selector[key],
+                    fault,
+                    "select by one of the two",
+                    code=RuleCode.NOT_CONVERTIBLE,
+                )
+            )
         return [{"id": id_} for id_ in ids]
     what = ({"name": name} if name else {}) | ({"tags": tags} if tags else {})
     if not what:
         fault = "cannot select images alone in v1"
-        losses.append(FieldError(at(path, "aws::owners"), ",".join(owners), fault, "add a name or tags"))
+        losses.append(
+            FieldError(
+                at(path, "aws::owners"),
+                ",".join(owners),
+                fault,
+                "add a name or tags",
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
+        )
         return []
     if not owners and tags and not name:
         owners = ["self", "amazon"]
@@ -184,7 +241,9 @@ def _convert_tags(tags: Mapping[str, str], path: str, spec: dict[str, Any], loss
     for key, value in tags.items():
         if key in RESERVED_TAGS or key.startswith(CLUSTER_PREFIX):
             fault = "is set by the controller itself in v1"
-            losses.append(FieldError(at(path, key), value, fault, "leave it out"))
+            losses.append(
+                FieldError(at(path, key), value, fault, "leave it out", code=RuleCode.NOT_CONVERTIBLE)
+            )
         else:
             kept[key] = value
     if kept:
@@ -213,7 +272,15 @@ def kubelet_to_v1(kubelet: Mapping[str, Any], path: str) -> tuple[dict[str, Any]
     runtime = converted.pop("containerRuntime", None)
     if runtime not in (None, "containerd"):
         hint = "use containerd"
-        losses.append(FieldError(at(path, "containerRuntime"), runtime, "cannot be chosen in v1", hint))
+        losses.append(
+            FieldError(
+                at(path, "containerRuntime"),
+                runtime,
+                "cannot be chosen in v1",
+                hint,
+                code=RuleCode.NOT_CONVERTIBLE,
+            )
+        )
     for name in ("systemReserved", "kubeReserved"):
         if name in converted:
             converted[name] = {key: str(value) for key, value in converted[name].items()}
@@ -221,5 +288,5 @@ def kubelet_to_v1(kubelet: Mapping[str, Any], path: str) -> tuple[dict[str, Any]
     if high is not None and high == low:
         where = at(path, "imageGCHighThresholdPercent")
         fault = "must be above imageGCLowThresholdPercent in v1"
-        losses.append(FieldError(where, high, fault, "raise it by one"))
+        losses.append(FieldError(where, high, fault, "raise it by one", code=RuleCode.NOT_CONVERTIBLE))
     return converted, losses

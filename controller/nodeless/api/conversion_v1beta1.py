@@ -24,6 +24,7 @@ from nodeless.api.kinds import (
     V1BETA1,
     Kind,
 )
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.v1beta1 import DEFAULT_EXPIRE_AFTER, DEFAULT_POLICY, METADATA_DEFAULT
 from nodeless.api.validation import subject_of
 from nodeless.model.labels import NODE_POOL as NODE_POOL_LABEL
@@ -213,11 +214,11 @@ class _Joining:
                     f"differs from the settings of others that use EC2NodeClass/{name}, which holds them in "
                     f"v1: EC2NodeClass/{chosen} is made for these"
                 )
-                made.changes.append(FieldError(path, ABSENT, fault))
+                made.changes.append(FieldError(path, ABSENT, fault, code=RuleCode.CHANGED_BY_CONVERSION))
         elif kubelet and not (_is_ours(reference) and self._served.get(name) == kubelet):
             fault = "moves to the node class in v1, and its EC2NodeClass of v1beta1 is not among the objects"
             hint = f"convert it together with EC2NodeClass/{name}, or write it there as spec.kubelet"
-            made.losses.append(FieldError(path, ABSENT, fault, hint))
+            made.losses.append(FieldError(path, ABSENT, fault, hint, code=RuleCode.NOT_CONVERTIBLE))
 
     def _expiry_of_pools(self) -> dict[Any, Any]:
         pools = [made.manifest for _, kind, made in self._objects if kind is NODE_POOL_V1BETA1]
@@ -256,10 +257,19 @@ def _convert_annotations(holder: dict[str, Any], path: str, made: ConvertedObjec
         if key in _RENAMED:
             del annotations[key]
             annotations.setdefault(_DO_NOT_DISRUPT, value)
-            made.changes.append(FieldError(where, value, f"is {_DO_NOT_DISRUPT} in v1"))
+            made.changes.append(
+                FieldError(where, value, f"is {_DO_NOT_DISRUPT} in v1", code=RuleCode.CHANGED_BY_CONVERSION)
+            )
         elif key.startswith(_DROPPED):
             del annotations[key]
-            made.changes.append(FieldError(where, ABSENT, "is left out: controllers write it for themselves"))
+            made.changes.append(
+                FieldError(
+                    where,
+                    ABSENT,
+                    "is left out: controllers write it for themselves",
+                    code=RuleCode.CHANGED_BY_CONVERSION,
+                )
+            )
     if not annotations:
         del holder["annotations"]
 
@@ -292,7 +302,11 @@ def _convert_pool(spec: dict[str, Any], made: ConvertedObject) -> None:
             "is final in v1: neither spec.disruption.budgets nor a replacement that is not there yet delay it"
         )
         hint = "write a longer one, or Never, where that is too early"
-        made.changes.append(FieldError("spec.disruption.expireAfter", expiry, message, hint))
+        made.changes.append(
+            FieldError(
+                "spec.disruption.expireAfter", expiry, message, hint, code=RuleCode.CHANGED_BY_CONVERSION
+            )
+        )
 
 
 def _convert_reference(holder: dict[str, Any]) -> None:
@@ -310,7 +324,9 @@ def _convert_class(spec: dict[str, Any], made: ConvertedObject) -> None:
     if family in _WITHOUT_ALIAS and not terms:
         fault = f"is needed in v1 with amiFamily {family}"
         hint = "select your images by id, name or tags"
-        made.losses.append(FieldError("spec.amiSelectorTerms", ABSENT, fault, hint))
+        made.losses.append(
+            FieldError("spec.amiSelectorTerms", ABSENT, fault, hint, code=RuleCode.NOT_CONVERTIBLE)
+        )
     elif isinstance(family, str) and not terms and (terms is None or terms == []):
         spec["amiSelectorTerms"] = [{"alias": f"{family.lower()}@latest"}]
         del spec["amiFamily"]
@@ -318,7 +334,9 @@ def _convert_class(spec: dict[str, Any], made: ConvertedObject) -> None:
         spec["amiFamily"] = "AL2"
         message = "is gone in v1: AL2 makes the same user data"
         hint = "the image is what amiSelectorTerms selects, and is not updated by itself"
-        made.changes.append(FieldError("spec.amiFamily", family, message, hint))
+        made.changes.append(
+            FieldError("spec.amiFamily", family, message, hint, code=RuleCode.CHANGED_BY_CONVERSION)
+        )
         convert_ubuntu_disks(spec)
     options = spec.get("metadataOptions", {})
     if isinstance(options, dict):
@@ -330,7 +348,9 @@ def _convert_claim(spec: dict[str, Any], made: ConvertedObject) -> None:
     _convert_reference(spec)
     message = "asks for a new node when it is applied: the status, with the instance, is not part of it"
     hint = "do not apply it for a node that runs"
-    made.changes.append(FieldError("metadata.name", ABSENT, message, hint))
+    made.changes.append(
+        FieldError("metadata.name", ABSENT, message, hint, code=RuleCode.CHANGED_BY_CONVERSION)
+    )
 
 
 def _set_expiry(made: ConvertedObject, expiry: Mapping[Any, Any]) -> None:
@@ -342,4 +362,6 @@ def _set_expiry(made: ConvertedObject, expiry: Mapping[Any, Any]) -> None:
     if pool is not None and pool not in expiry:
         message = f"is v1's own default, for NodePool/{pool} is not among the objects"
         hint = "convert it together with its pool"
-        made.changes.append(FieldError("spec.expireAfter", life, message, hint))
+        made.changes.append(
+            FieldError("spec.expireAfter", life, message, hint, code=RuleCode.CHANGED_BY_CONVERSION)
+        )

@@ -8,6 +8,7 @@ from msgspec import Meta, field
 
 from nodeless.api.cel import rule, rules
 from nodeless.api.metav1 import Definition, Int32, Int64
+from nodeless.api.rule_codes import RuleCode
 
 _VOLUME_TYPES = ["standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"]
 #: 1 to 59000 Gi, 1 to 64000 G, 1 to 58 Ti, 1 to 64 T.
@@ -60,6 +61,7 @@ class BlockDeviceV1(Definition):
                         "needs volumeSize or snapshotID",
                         lambda ebs: ebs.get("snapshotID") is None and ebs.get("volumeSize") is None,
                         "as volumeSize: 50Gi",
+                        code=RuleCode.INVALID_BLOCK_DEVICE,
                     ),
                     rule(
                         "!has(self.volumeInitializationRate) || "
@@ -68,6 +70,7 @@ class BlockDeviceV1(Definition):
                         lambda ebs: (
                             ebs.get("volumeInitializationRate") is not None and not ebs.get("snapshotID")
                         ),
+                        code=RuleCode.INVALID_BLOCK_DEVICE,
                     ),
                 )
             ),
@@ -83,6 +86,7 @@ BLOCK_DEVICE_RULES = (
         "self.filter(each, has(each.rootVolume) && each.rootVolume).size() <= 1",
         "must have at most one rootVolume",
         lambda mappings: sum(mapping.get("rootVolume") is True for mapping in mappings) > 1,
+        code=RuleCode.INVALID_BLOCK_DEVICE,
     ),
 )
 
@@ -159,18 +163,21 @@ NETWORK_INTERFACE_RULES = (
         "each.interfaceType == 'interface')",
         "needs the first interface: networkCardIndex 0, deviceIndex 0, interfaceType interface",
         _no_primary,
+        code=RuleCode.INVALID_NETWORK_INTERFACE,
     ),
     rule(
         "self.all(each, self.exists_one(other, each.networkCardIndex == other.networkCardIndex && "
         "each.deviceIndex == other.deviceIndex))",
         "must not use one place (networkCardIndex, deviceIndex) twice",
         _shared_place,
+        code=RuleCode.INVALID_NETWORK_INTERFACE,
     ),
     rule(
         "self.all(each, each.interfaceType != 'efa-only' || self.exists_one(other, "
         "other.interfaceType == 'efa-only' && each.networkCardIndex == other.networkCardIndex))",
         "must have at most one efa-only interface on a network card",
         _two_efa_only,
+        code=RuleCode.INVALID_NETWORK_INTERFACE,
     ),
 )
 

@@ -8,6 +8,7 @@ from msgspec import Meta, field
 from nodeless.api.cel import rule, rules
 from nodeless.api.kubelet_constants import DURATION, RESERVABLE, SIGNALS
 from nodeless.api.metav1 import Definition, Int32
+from nodeless.api.rule_codes import RuleCode
 
 
 def _quote_names(names: tuple[str, ...]) -> str:
@@ -20,6 +21,7 @@ _SIGNALS = rules(
         "is no eviction signal",
         lambda signals: [key for key in signals if key not in SIGNALS],
         f"use one of {', '.join(SIGNALS)}",
+        code=RuleCode.INVALID_KUBELET_SETTING,
     )
 )
 _RESERVED = rules(
@@ -28,11 +30,13 @@ _RESERVED = rules(
         "is no resource that can be reserved",
         lambda reserved: [key for key in reserved if key not in RESERVABLE],
         f"use one of {', '.join(RESERVABLE)}",
+        code=RuleCode.INVALID_KUBELET_SETTING,
     ),
     rule(
         "self.all(key, !self[key].startsWith('-'))",
         "must not be negative",
         lambda reserved: [key for key, amount in reserved.items() if amount.startswith("-")],
+        code=RuleCode.OUT_OF_RANGE,
     ),
 )
 _Signals: TypeAlias = Annotated[dict[str, str], Meta(extra_json_schema=_SIGNALS)]
@@ -91,6 +95,7 @@ def _pair(one: str, other: str, what: str) -> Any:
         f"has signals in {one} without {what} in {other}",
         lambda kubelet: _has_unpaired(kubelet, one, other),
         "give both for each signal",
+        code=RuleCode.INCOMPLETE_FIELDS,
     )
 
 
@@ -100,6 +105,7 @@ KUBELET_RULES = (
         "self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent",
         "needs imageGCHighThresholdPercent above imageGCLowThresholdPercent",
         _thresholds_reversed,
+        code=RuleCode.INVALID_KUBELET_SETTING,
     ),
     _pair("evictionSoft", "evictionSoftGracePeriod", "a grace period"),
     _pair("evictionSoftGracePeriod", "evictionSoft", "a threshold"),

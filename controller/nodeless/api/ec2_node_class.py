@@ -33,6 +33,7 @@ from nodeless.api.ec2_selectors import (
     SubnetTerm,
 )
 from nodeless.api.metav1 import Conditions, Definition, FreeForm, Int32
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.labels import AWS_GROUP, CLUSTER_NAME_TAG, NODE_CLAIM, NODE_POOL
 
 FAMILIES = ("AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025")
@@ -65,6 +66,7 @@ def _family_rule(family: str) -> Any:
         f"amiFamily must be {family} or Custom beside an alias of {family.lower()}",
         lambda spec: _contradicts(spec, family),
         "leave amiFamily out: the alias says it",
+        code=RuleCode.CONFLICTING_FIELDS,
     )
 
 
@@ -74,6 +76,7 @@ _SPEC_RULES = (
         "needs exactly one of role and instanceProfile",
         lambda spec: (spec.get("role") is None) == (spec.get("instanceProfile") is None),
         "give the IAM role of the nodes, or the name of an instance profile that exists",
+        code=RuleCode.CONFLICTING_FIELDS,
     ),
     *(_family_rule(family) for family in FAMILY_OF_ALIAS.values()),
     rule(
@@ -81,24 +84,34 @@ _SPEC_RULES = (
         "needs amiFamily when no term of amiSelectorTerms has an alias",
         lambda spec: spec.get("amiFamily") is None and not alias_of(spec),
         "say how images take their user data, as amiFamily: AL2023",
+        code=RuleCode.MISSING_FIELD,
     ),
 )
 _TAG_RULES = (
-    rule("self.all(key, key != '')", "must have no empty key", lambda tags: "" in tags),
+    rule(
+        "self.all(key, key != '')",
+        "must have no empty key",
+        lambda tags: "" in tags,
+        code=RuleCode.INVALID_TAG,
+    ),
     rule(
         f"self.all(key, !(key in [{', '.join(repr(key) for key in RESERVED_TAGS)}]))",
         "is a tag that the controller sets itself",
         lambda tags: [key for key in tags if key in RESERVED_TAGS],
         "leave it out",
+        code=RuleCode.RESERVED_TAG,
     ),
     rule(
         f"self.all(key, !key.startsWith('{CLUSTER_PREFIX}'))",
         "is a tag that says which cluster owns an instance: the controller sets it itself",
         lambda tags: [key for key in tags if key.startswith(CLUSTER_PREFIX)],
         "leave it out",
+        code=RuleCode.RESERVED_TAG,
     ),
 )
-_NOT_EMPTY = rule("self != ''", "must not be empty", lambda text: bool(text == ""))
+_NOT_EMPTY = rule(
+    "self != ''", "must not be empty", lambda text: bool(text == ""), code=RuleCode.WRONG_LENGTH
+)
 _METADATA_DEFAULT = {
     "httpEndpoint": "enabled",
     "httpProtocolIPv6": "disabled",
@@ -168,6 +181,7 @@ class Ec2NodeClassSpec(Definition):
                         "has(self.name) != has(self.id)",
                         "needs exactly one of name and id",
                         lambda group: (group.get("name") is None) == (group.get("id") is None),
+                        code=RuleCode.CONFLICTING_FIELDS,
                     )
                 )
             ),
@@ -192,6 +206,7 @@ class Ec2NodeClassSpec(Definition):
                         "has(self.udpTimeout)",
                         "needs at least one of tcpEstablishedTimeout, udpStreamTimeout and udpTimeout",
                         lambda timeouts: not any(value is not None for value in timeouts.values()),
+                        code=RuleCode.MISSING_FIELD,
                     )
                 )
             ),

@@ -12,6 +12,7 @@ from msgspec import Meta, field
 
 from nodeless.api.cel import Rule, rule, rules
 from nodeless.api.metav1 import Definition
+from nodeless.api.rule_codes import RuleCode
 
 _TAGS = rules(
     rule(
@@ -19,6 +20,7 @@ _TAGS = rules(
         "must have no empty key and no empty value",
         lambda tags: any(key == "" or value == "" for key, value in tags.items()),
         "use * for any value",
+        code=RuleCode.INVALID_SELECTOR,
     )
 )
 Tags: TypeAlias = Annotated[dict[str, str], Meta(max_length=20, extra_json_schema=_TAGS)]
@@ -45,18 +47,21 @@ _ALIAS_RULES = rules(
         "is no alias",
         _is_malformed,
         "write family@version, as al2023@v20240807 or al2023@latest",
+        code=RuleCode.INVALID_FORMAT,
     ),
     rule(
         f"self.find('^[^@]*') in [{_quote_names(ALIAS_FAMILIES)}]",
         "has an unknown family",
         lambda alias: alias.partition("@")[0] not in ALIAS_FAMILIES,
         f"known: {', '.join(ALIAS_FAMILIES)}",
+        code=RuleCode.UNSUPPORTED_VALUE,
     ),
     rule(
         f"!(self.find('^[^@]*') in [{_quote_names(_WINDOWS)}]) || self.find('@.*$') == '@latest'",
         "has a version, which Windows images cannot have",
         lambda alias: alias.partition("@")[0] in _WINDOWS and alias.partition("@")[2] != "latest",
         "write latest",
+        code=RuleCode.UNSUPPORTED_VALUE,
     ),
 )
 
@@ -123,6 +128,7 @@ def _some_member(*members: str) -> Rule:
         f"self.all(term, {present})",
         f"needs one of {', '.join(members)}",
         lambda terms: [place for place, term in enumerate(terms) if not has_any(term, *members)],
+        code=RuleCode.INVALID_SELECTOR,
     )
 
 
@@ -133,6 +139,7 @@ def _not_all_with(member: str, *others: str) -> Rule:
         f"cannot combine {member} with {', '.join(others)}",
         lambda terms: bool(terms) and all(has_any(term, member) and has_any(term, *others) for term in terms),
         f"give {member} alone",
+        code=RuleCode.INVALID_SELECTOR,
     )
 
 
@@ -145,6 +152,7 @@ def _none_with(member: str, *others: str) -> Rule:
             place for place, term in enumerate(terms) if has_any(term, member) and has_any(term, *others)
         ],
         f"give {member} alone",
+        code=RuleCode.INVALID_SELECTOR,
     )
 
 
@@ -153,6 +161,7 @@ _NOT_EMPTY = rule(
     "must not be empty: nothing would be selected",
     lambda terms: len(terms) == 0,
     "select by the discovery tag, as tags: {karpenter.sh/discovery: CLUSTER}",
+    code=RuleCode.WRONG_LENGTH,
 )
 SUBNET_RULES = (_NOT_EMPTY, _some_member("tags", "id"), _not_all_with("id", "tags"))
 SECURITY_GROUP_RULES = (
@@ -174,6 +183,7 @@ AMI_RULES = (
         "must hold nothing else beside an alias",
         lambda terms: len(terms) != 1 and any(has_any(term, "alias") for term in terms),
         "keep the alias, or select all images by tags, id or name",
+        code=RuleCode.INVALID_SELECTOR,
     ),
 )
 AMI_RULES_V1BETA1 = (_some_member("tags", "id", "name"), _none_with("id", "tags", "name", "owner"))

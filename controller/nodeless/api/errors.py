@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from nodeless.api.rule_codes import RuleCode
 
 _SHOWN = 80
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -22,6 +24,7 @@ class FieldError:
         message: What is wrong.
         hint: What to do about it; may be empty.
         warning: The API would accept this much; it is no reason for a refusal of its own.
+        code: The rule that it breaks, which docs/rules.md explains.
     """
 
     path: str
@@ -29,6 +32,7 @@ class FieldError:
     message: str
     hint: str = ""
     warning: bool = False
+    code: RuleCode = field(kw_only=True)
 
     def __str__(self) -> str:
         shown = "" if self.value is ABSENT else f"{_show(self.value)} "

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodeless.api.errors import FieldError
+from nodeless.api.rule_codes import RuleCode
 
 _NOT_READ = {
     ("eks.amazonaws.com", "NodeClass"): (
@@ -24,4 +25,4 @@ def foreign_warning(manifest: Any) -> FieldError | None:
     if reason is None:
         return None
     message, hint = reason
-    return FieldError("kind", f"{version} {kind}", message, hint, warning=True)
+    return FieldError("kind", f"{version} {kind}", message, hint, warning=True, code=RuleCode.KIND_NOT_READ)

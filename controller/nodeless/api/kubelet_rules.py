@@ -6,6 +6,7 @@ from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kubelet_constants import DURATION, RESERVABLE, SIGNALS
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema_validation import amount_of, is_quantity
 from nodeless.api.suggestions import did_you_mean
 
@@ -27,7 +28,9 @@ def kubelet_errors(kubelet: Any, path: str) -> Iterator[FieldError]:
         yield from _signal_errors(signal, at(path, _GRACE))
         if isinstance(period, str) and not re.fullmatch(DURATION, period):
             where = at(at(path, _GRACE), signal)
-            yield FieldError(where, period, "is no duration", "write it as 90s, 1m30s or 2h")
+            yield FieldError(
+                where, period, "is no duration", "write it as 90s, 1m30s or 2h", code=RuleCode.INVALID_FORMAT
+            )
     yield from _pair_errors(kubelet, path)
     for name in ("kubeReserved", "systemReserved"):
         yield from _reserved_errors(kubelet, name, path)
@@ -45,7 +48,11 @@ def kubelet_value_errors(kubelet: Any, path: str) -> Iterator[FieldError]:
         for resource, amount in _members(kubelet, name):
             if isinstance(amount, str) and not is_quantity(amount):
                 yield FieldError(
-                    at(at(path, name), resource), amount, "is not a quantity", "write it as 100m or 1Gi"
+                    at(at(path, name), resource),
+                    amount,
+                    "is not a quantity",
+                    "write it as 100m or 1Gi",
+                    code=RuleCode.INVALID_FORMAT,
                 )
 
 
@@ -59,7 +66,11 @@ def _signal_errors(signal: str, path: str) -> Iterator[FieldError]:
     if signal not in SIGNALS:
         listed = f"use one of {', '.join(SIGNALS)}"
         yield FieldError(
-            at(path, signal), ABSENT, "is no eviction signal", did_you_mean(signal, SIGNALS, listed)
+            at(path, signal),
+            ABSENT,
+            "is no eviction signal",
+            did_you_mean(signal, SIGNALS, listed),
+            code=RuleCode.INVALID_KUBELET_SETTING,
         )
 
 
@@ -69,13 +80,17 @@ def _threshold_errors(threshold: Any, path: str) -> Iterator[FieldError]:
     if not threshold.endswith("%"):
         if not is_quantity(threshold):
             yield FieldError(
-                path, threshold, "is neither a quantity nor a percentage", "write it as 100Mi or 5%"
+                path,
+                threshold,
+                "is neither a quantity nor a percentage",
+                "write it as 100Mi or 5%",
+                code=RuleCode.INVALID_FORMAT,
             )
         return
     if not re.fullmatch(_NUMBER, threshold[:-1]):
-        yield FieldError(path, threshold, "is no percentage", "write it as 5%")
+        yield FieldError(path, threshold, "is no percentage", "write it as 5%", code=RuleCode.INVALID_FORMAT)
     elif not 0 <= float(threshold[:-1]) <= 100:
-        yield FieldError(path, threshold, "must be from 0% to 100%")
+        yield FieldError(path, threshold, "must be from 0% to 100%", code=RuleCode.OUT_OF_RANGE)
 
 
 def _pair_errors(kubelet: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -83,10 +98,22 @@ def _pair_errors(kubelet: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     grace = dict(_members(kubelet, _GRACE))
     for signal in soft.keys() - grace.keys():
         where = at(at(path, _SOFT), signal)
-        yield FieldError(where, soft[signal], f"has no grace period in {_GRACE}", "add one, as 1m30s")
+        yield FieldError(
+            where,
+            soft[signal],
+            f"has no grace period in {_GRACE}",
+            "add one, as 1m30s",
+            code=RuleCode.INCOMPLETE_FIELDS,
+        )
     for signal in grace.keys() - soft.keys():
         where = at(at(path, _GRACE), signal)
-        yield FieldError(where, grace[signal], f"has no threshold in {_SOFT}", "add one, or leave this out")
+        yield FieldError(
+            where,
+            grace[signal],
+            f"has no threshold in {_SOFT}",
+            "add one, or leave this out",
+            code=RuleCode.INCOMPLETE_FIELDS,
+        )
 
 
 def _reserved_errors(kubelet: Mapping[str, Any], name: str, path: str) -> Iterator[FieldError]:
@@ -95,14 +122,24 @@ def _reserved_errors(kubelet: Mapping[str, Any], name: str, path: str) -> Iterat
         if resource not in RESERVABLE:
             listed = f"use one of {', '.join(RESERVABLE)}"
             hint = did_you_mean(resource, RESERVABLE, listed)
-            yield FieldError(where, ABSENT, "is no resource that can be reserved", hint)
+            yield FieldError(
+                where,
+                ABSENT,
+                "is no resource that can be reserved",
+                hint,
+                code=RuleCode.INVALID_KUBELET_SETTING,
+            )
         if (number := amount_of(amount)) is not None and number < 0:
-            yield FieldError(where, amount, "must not be negative")
+            yield FieldError(where, amount, "must not be negative", code=RuleCode.OUT_OF_RANGE)
 
 
 def _image_errors(kubelet: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     high, low = kubelet.get(_HIGH), kubelet.get(_LOW)
     low = 0 if low is None else low
     if isinstance(high, int) and isinstance(low, int) and high < low:
-        yield FieldError(at(path, _HIGH), high, f"must not be below {_LOW} ({low})")
-        yield FieldError(at(path, _LOW), low, f"must not be above {_HIGH} ({high})")
+        yield FieldError(
+            at(path, _HIGH), high, f"must not be below {_LOW} ({low})", code=RuleCode.INVALID_KUBELET_SETTING
+        )
+        yield FieldError(
+            at(path, _LOW), low, f"must not be above {_HIGH} ({high})", code=RuleCode.INVALID_KUBELET_SETTING
+        )

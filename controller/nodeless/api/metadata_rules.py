@@ -8,6 +8,7 @@ from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.names import label_value_defects, qualified_name_defects
+from nodeless.api.rule_codes import RuleCode
 
 #: Bytes of all annotations together (Kubernetes, `TotalAnnotationSizeLimitB`).
 _MOST_ANNOTATION_BYTES = 256 * 1024
@@ -19,17 +20,17 @@ def metadata_errors(metadata: Mapping[str, Any]) -> Iterator[FieldError]:
     for key, value in _members(metadata, "labels"):
         where = at("metadata.labels", key)
         for defect in qualified_name_defects(key):
-            yield FieldError(where, key, defect)
+            yield FieldError(where, key, defect, code=RuleCode.INVALID_LABEL)
         for defect in label_value_defects(value) if isinstance(value, str) else ():
-            yield FieldError(where, value, defect)
+            yield FieldError(where, value, defect, code=RuleCode.INVALID_LABEL)
     size = 0
     for key, value in _members(metadata, "annotations"):
         size += len(key.encode(errors="replace")) + len(str(value).encode(errors="replace"))
         for defect in qualified_name_defects(key.lower()):
-            yield FieldError(at("metadata.annotations", key), key, defect)
+            yield FieldError(at("metadata.annotations", key), key, defect, code=RuleCode.INVALID_ANNOTATION)
     if size > _MOST_ANNOTATION_BYTES:
         message = f"holds {size} bytes; the API server stores at most {_MOST_ANNOTATION_BYTES}"
-        yield FieldError("metadata.annotations", ABSENT, message)
+        yield FieldError("metadata.annotations", ABSENT, message, code=RuleCode.INVALID_ANNOTATION)
     yield from _finalizer_errors(metadata.get("finalizers"))
 
 
@@ -41,9 +42,16 @@ def _finalizer_errors(finalizers: Any) -> Iterator[FieldError]:
     )
     for position, finalizer in enumerate(listed):
         for defect in qualified_name_defects(finalizer):
-            yield FieldError(at("metadata.finalizers", position), finalizer, defect)
+            yield FieldError(
+                at("metadata.finalizers", position), finalizer, defect, code=RuleCode.INVALID_FINALIZER
+            )
     if all(name in listed for name in _EXCLUSIVE):
-        yield FieldError("metadata.finalizers", listed, f"cannot hold both {' and '.join(_EXCLUSIVE)}")
+        yield FieldError(
+            "metadata.finalizers",
+            listed,
+            f"cannot hold both {' and '.join(_EXCLUSIVE)}",
+            code=RuleCode.INVALID_FINALIZER,
+        )
 
 
 def _members(metadata: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from nodeless.api.metav1 import (
 )
 from nodeless.api.node_pool import DEFAULT_EXPIRE_AFTER, DURATION_OR_NEVER, Duration
 from nodeless.api.requirements_v1 import RequirementV1
+from nodeless.api.rule_codes import RuleCode
 
 
 class NodeClassRef(Definition):
@@ -76,7 +77,12 @@ class NodeClaim(Definition):
     """A request for one node, and what became of it. Made by the controller; deleting it drains the node."""
 
     spec: Annotated[
-        NodeClaimSpec, Meta(extra_json_schema=rules(rule("self == oldSelf", "spec is immutable", None)))
+        NodeClaimSpec,
+        Meta(
+            extra_json_schema=rules(
+                rule("self == oldSelf", "spec is immutable", None, code=RuleCode.IMMUTABLE_FIELD)
+            )
+        ),
     ]
     api_version: str | None = None
     kind: str | None = None

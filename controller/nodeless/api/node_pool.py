@@ -11,6 +11,7 @@ from msgspec import Meta, field
 from nodeless.api.cel import rule, rules
 from nodeless.api.metav1 import Conditions, Definition, FreeForm, Int32, Int64, Quantities
 from nodeless.api.requirements_v1 import LABEL_RULES, PoolRequirement, PoolTaint, requirement_rules
+from nodeless.api.rule_codes import RuleCode
 
 #: One or more groups of digits and a unit.
 DURATION = r"^([0-9]+(s|m|h))+$"
@@ -69,8 +70,20 @@ class TemplateSpec(Definition):
         NodeClassReference,
         Meta(
             extra_json_schema=rules(
-                rule("self.group == oldSelf.group", f"group {_IMMUTABLE}", None, _NEW_POOL),
-                rule("self.kind == oldSelf.kind", f"kind {_IMMUTABLE}", None, _NEW_POOL),
+                rule(
+                    "self.group == oldSelf.group",
+                    f"group {_IMMUTABLE}",
+                    None,
+                    _NEW_POOL,
+                    code=RuleCode.IMMUTABLE_FIELD,
+                ),
+                rule(
+                    "self.kind == oldSelf.kind",
+                    f"kind {_IMMUTABLE}",
+                    None,
+                    _NEW_POOL,
+                    code=RuleCode.IMMUTABLE_FIELD,
+                ),
             )
         ),
     ]
@@ -140,6 +153,7 @@ class Disruption(Definition):
                         if (budget.get("schedule") is None) != (budget.get("duration") is None)
                     ],
                     "give both, or neither",
+                    code=RuleCode.INCOMPLETE_FIELDS,
                 ),
                 default=[{"nodes": DEFAULT_BUDGET}],
             ),
@@ -193,18 +207,21 @@ class NodePool(Definition):
                     "replicas can neither be added nor removed",
                     None,
                     _NEW_POOL,
+                    code=RuleCode.IMMUTABLE_FIELD,
                 ),
                 rule(
                     "!has(self.replicas) || !has(self.limits) || self.limits.all(name, name == 'nodes')",
                     "limits other than nodes cannot go together with replicas",
                     _more_than_nodes,
                     "keep limits.nodes at most",
+                    code=RuleCode.CONFLICTING_FIELDS,
                 ),
                 rule(
                     "!has(self.replicas) || !has(self.weight)",
                     "weight cannot go together with replicas",
                     lambda spec: spec.get("replicas") is not None and spec.get("weight") is not None,
                     "leave weight out",
+                    code=RuleCode.CONFLICTING_FIELDS,
                 ),
             )
         ),

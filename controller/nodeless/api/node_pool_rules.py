@@ -10,6 +10,7 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.names import label_value_defects, qualified_name_defects
 from nodeless.api.requirements_v1 import BOUNDS
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schedules import schedule_defect
 from nodeless.api.taint_rules import duplicate_taints
 from nodeless.model.labels import CAPACITY_TYPE, canonical_key
@@ -29,7 +30,9 @@ def node_pool_errors(manifest: Mapping[str, Any], old: Any = None) -> Iterator[F
     for key in labels:
         if isinstance(key, str):
             for defect in qualified_name_defects(key):
-                yield FieldError(at("spec.template.metadata.labels", key), key, defect)
+                yield FieldError(
+                    at("spec.template.metadata.labels", key), key, defect, code=RuleCode.INVALID_LABEL
+                )
     requirements = inner.get("requirements")
     for position, requirement in enumerate(requirements if isinstance(requirements, list) else ()):
         if isinstance(requirement, Mapping):
@@ -37,13 +40,21 @@ def node_pool_errors(manifest: Mapping[str, Any], old: Any = None) -> Iterator[F
     yield from duplicate_taints(inner, _TEMPLATE)
     replicas = spec.get("replicas")
     if isinstance(replicas, int) and replicas > _MOST_REPLICAS:
-        yield FieldError("spec.replicas", replicas, f"must be at most {_MOST_REPLICAS}")
+        yield FieldError(
+            "spec.replicas", replicas, f"must be at most {_MOST_REPLICAS}", code=RuleCode.OUT_OF_RANGE
+        )
     budgets = _member(spec, "disruption").get("budgets")
     for position, budget in enumerate(budgets if isinstance(budgets, list) else ()):
         schedule = budget.get("schedule") if isinstance(budget, Mapping) else None
         if isinstance(schedule, str) and (defect := schedule_defect(schedule)):
             where = f"{at('spec.disruption.budgets', position)}.schedule"
-            yield FieldError(where, schedule, defect, "write five cron fields in UTC, as 0 9 * * mon-fri")
+            yield FieldError(
+                where,
+                schedule,
+                defect,
+                "write five cron fields in UTC, as 0 9 * * mon-fri",
+                code=RuleCode.INVALID_FORMAT,
+            )
     if isinstance(old, Mapping):
         yield from _change_errors(spec, _member(old, "spec"))
 
@@ -53,19 +64,28 @@ def _requirement_errors(requirement: Mapping[str, Any], path: str) -> Iterator[F
     listed = [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
     for position, value in enumerate(listed):
         for defect in label_value_defects(value) if operator not in BOUNDS else ():
-            yield FieldError(at(at(path, "values"), position), value, defect)
+            yield FieldError(at(at(path, "values"), position), value, defect, code=RuleCode.INVALID_LABEL)
         if operator in BOUNDS and not (value.isascii() and value.isdecimal()):
-            yield FieldError(at(at(path, "values"), position), value, "must be a whole number from 0 on")
+            yield FieldError(
+                at(at(path, "values"), position),
+                value,
+                "must be a whole number from 0 on",
+                code=RuleCode.INVALID_REQUIREMENT,
+            )
     if isinstance(key, str):
         for defect in qualified_name_defects(key):
-            yield FieldError(at(path, "key"), key, defect)
+            yield FieldError(at(path, "key"), key, defect, code=RuleCode.INVALID_LABEL)
         if canonical_key(key) == CAPACITY_TYPE and operator == "In" and listed:
             known = [value for value in listed if value in _CAPACITY_TYPES]
             least = requirement.get("minValues")
             if len(known) < (least if isinstance(least, int) else 1):
                 listing = ", ".join(_CAPACITY_TYPES)
                 yield FieldError(
-                    at(path, "values"), values, "holds no known capacity type", f"known: {listing}"
+                    at(path, "values"),
+                    values,
+                    "holds no known capacity type",
+                    f"known: {listing}",
+                    code=RuleCode.INVALID_REQUIREMENT,
                 )
 
 
@@ -74,9 +94,21 @@ def _change_errors(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[
     for name in ("group", "kind"):
         if before and now.get(name) != before.get(name):
             where = f"{_TEMPLATE}.nodeClassRef.{name}"
-            yield FieldError(where, now.get(name), f"cannot be changed from {before.get(name)}", _NEW_POOL)
+            yield FieldError(
+                where,
+                now.get(name),
+                f"cannot be changed from {before.get(name)}",
+                _NEW_POOL,
+                code=RuleCode.IMMUTABLE_FIELD,
+            )
     if (spec.get("replicas") is None) != (old.get("replicas") is None):
-        yield FieldError("spec.replicas", spec.get("replicas"), "can neither be added nor removed", _NEW_POOL)
+        yield FieldError(
+            "spec.replicas",
+            spec.get("replicas"),
+            "can neither be added nor removed",
+            _NEW_POOL,
+            code=RuleCode.IMMUTABLE_FIELD,
+        )
 
 
 def _member(document: Any, *path: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.suggestions import did_you_mean
 
 _POD = {
@@ -123,13 +124,13 @@ def _faults(value: Any, kind: str, path: str) -> Iterator[FieldError]:
     where = path or "the document"
     if kind.startswith("["):
         if not isinstance(value, list):
-            yield FieldError(where, value, "must be a list")
+            yield FieldError(where, value, "must be a list", code=RuleCode.WRONG_TYPE)
             return
         for position, entry in enumerate(value):
             yield from _faults(entry, kind[1:-1], at(path, position))
     elif kind.startswith("{"):
         if not isinstance(value, Mapping):
-            yield FieldError(where, value, "must be an object")
+            yield FieldError(where, value, "must be an object", code=RuleCode.WRONG_TYPE)
             return
         for key, entry in value.items():
             yield from _faults(entry, kind[1:-1], at(path, key))
@@ -138,21 +139,21 @@ def _faults(value: Any, kind: str, path: str) -> Iterator[FieldError]:
     elif kind in _PLAIN:
         types, words = _PLAIN[kind]
         if not isinstance(value, types) or (isinstance(value, bool) and kind != "flag"):
-            yield FieldError(where, value, f"must be {words}")
+            yield FieldError(where, value, f"must be {words}", code=RuleCode.WRONG_TYPE)
         elif kind == "count" and int(value) < 0:
-            yield FieldError(where, value, "must not be negative")
+            yield FieldError(where, value, "must not be negative", code=RuleCode.OUT_OF_RANGE)
 
 
 def _object_faults(value: Any, members: Mapping[str, tuple[str, bool]], path: str) -> Iterator[FieldError]:
     if not isinstance(value, Mapping):
-        yield FieldError(path or "the document", value, "must be an object")
+        yield FieldError(path or "the document", value, "must be an object", code=RuleCode.WRONG_TYPE)
         return
     for name, entry in value.items():
         if name not in members:
             hint = did_you_mean(name, members, f"known: {', '.join(members)}")
-            yield FieldError(at(path, name), ABSENT, "is not known", hint)
+            yield FieldError(at(path, name), ABSENT, "is not known", hint, code=RuleCode.UNKNOWN_FIELD)
         else:
             yield from _faults(entry, members[name][0], at(path, name))
     for name, (_, required) in members.items():
         if required and name not in value:
-            yield FieldError(at(path, name), ABSENT, "is required")
+            yield FieldError(at(path, name), ABSENT, "is required", code=RuleCode.MISSING_FIELD)

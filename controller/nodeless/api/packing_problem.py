@@ -13,6 +13,7 @@ from immutables import Map
 
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject
 from nodeless.api.packing_members import faults_of
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from nodeless.model.nodes import Node
@@ -83,7 +84,9 @@ def _read_guarded(subject: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except (ValueError, IndexError) as error:
-        raise InvalidObject(subject, [FieldError("a value", ABSENT, str(error))]) from None
+        raise InvalidObject(
+            subject, [FieldError("a value", ABSENT, str(error), code=RuleCode.INVALID_FORMAT)]
+        ) from None
 
 
 def _read(document: Json, catalog: Sequence[InstanceType]) -> Problem:

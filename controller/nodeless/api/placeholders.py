@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeless.api.errors import FieldError, at
+from nodeless.api.rule_codes import RuleCode
 
 #: `<<NAME>>`, `<your-name>`, `${NAME}` and `{{ .Values.name }}`.
 _PLACEHOLDER = re.compile(
@@ -40,4 +41,4 @@ def _warnings(text: str, path: str) -> Iterator[FieldError]:
     if len(text) <= _LONGEST and (found := _PLACEHOLDER.search(text)):
         message = f"holds the placeholder {found.group()}, which nothing has filled in"
         hint = "substitute it before the file is applied, as envsubst and `helm template` do"
-        yield FieldError(path, text, message, hint, warning=True)
+        yield FieldError(path, text, message, hint, warning=True, code=RuleCode.UNFILLED_PLACEHOLDER)

@@ -7,6 +7,7 @@ from nodeless.api.aws_rules import inline_provider_errors
 from nodeless.api.errors import ABSENT, FieldError
 from nodeless.api.kubelet_rules import kubelet_errors
 from nodeless.api.requirement_rules import label_errors, requirement_errors
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.taint_rules import taint_errors
 
 _TTLS = ("ttlSecondsUntilExpired", "ttlSecondsAfterEmpty")
@@ -31,7 +32,13 @@ def _life_span_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     for name in _TTLS:
         seconds = spec.get(name)
         if isinstance(seconds, int) and seconds < 0:
-            yield FieldError(f"spec.{name}", seconds, "must not be negative", "leave it out for never")
+            yield FieldError(
+                f"spec.{name}",
+                seconds,
+                "must not be negative",
+                "leave it out for never",
+                code=RuleCode.OUT_OF_RANGE,
+            )
     consolidation = spec.get("consolidation")
     enabled = consolidation.get("enabled") if isinstance(consolidation, Mapping) else None
     empty = spec.get("ttlSecondsAfterEmpty")
@@ -41,6 +48,7 @@ def _life_span_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             empty,
             "cannot go together with spec.consolidation.enabled",
             "consolidation removes empty nodes too: leave ttlSecondsAfterEmpty out",
+            code=RuleCode.CONFLICTING_FIELDS,
         )
 
 
@@ -48,7 +56,11 @@ def _provider_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     inline, reference = spec.get("provider"), spec.get("providerRef")
     if inline is not None and reference is not None:
         yield FieldError(
-            "spec.provider", ABSENT, "cannot go together with spec.providerRef", "keep spec.providerRef"
+            "spec.provider",
+            ABSENT,
+            "cannot go together with spec.providerRef",
+            "keep spec.providerRef",
+            code=RuleCode.CONFLICTING_FIELDS,
         )
     elif inline is None and reference is None:
         yield FieldError(
@@ -56,6 +68,7 @@ def _provider_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             ABSENT,
             "is required (or spec.provider): nothing says how nodes are made",
             "name an AWSNodeTemplate: providerRef: {name: default}",
+            code=RuleCode.MISSING_FIELD,
         )
     if inline is not None:
         yield from inline_provider_errors(inline, "spec.provider")

@@ -15,6 +15,7 @@ from nodeless.api.node_claim import NodeClaimSpec, NodeClaimStatus
 from nodeless.api.reading_node_classes import read_node_class
 from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement, read_taints
 from nodeless.api.reading_pools import read_pool
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema_validation import structural_errors
 from nodeless.api.times import parse_life_span, parse_time
 from nodeless.api.validation import MOST_FAULTS, subject_of
@@ -127,5 +128,7 @@ def _claim_requirements(manifest: Mapping[str, Any], spec: NodeClaimSpec) -> Req
     try:
         return Requirements(read_requirement(requirement) for requirement in spec.requirements)
     except (ValueError, IndexError) as error:
-        fault = FieldError("spec.requirements", ABSENT, f"cannot be read: {error}")
+        fault = FieldError(
+            "spec.requirements", ABSENT, f"cannot be read: {error}", code=RuleCode.INVALID_REQUIREMENT
+        )
         raise InvalidObject(subject_of(manifest), [fault]) from None

@@ -25,6 +25,7 @@ from nodeless.api.reading_parts import (
     read_requirement,
     read_taints,
 )
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.times import parse_life_span
 from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import require_valid, subject_of
@@ -68,7 +69,9 @@ def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | No
     provisioner = msgspec.convert(default(manifest), Provisioner)
     metadata, spec = read_metadata(manifest), provisioner.spec
     if spec is None:
-        raise InvalidObject(subject_of(manifest), [FieldError("spec", ABSENT, "is required")])
+        raise InvalidObject(
+            subject_of(manifest), [FieldError("spec", ABSENT, "is required", code=RuleCode.MISSING_FIELD)]
+        )
     reference = Reference(PROVISIONER_KIND, metadata.name, metadata.uid)
     inline = read_inline_class(spec.provider, reference, metadata) if spec.provider is not None else None
     template = spec.provider_ref.name if spec.provider_ref is not None else ""

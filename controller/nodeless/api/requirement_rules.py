@@ -9,6 +9,7 @@ from typing import Any
 
 from nodeless.api.errors import FieldError, at
 from nodeless.api.names import label_value_defects, qualified_name_defects
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.suggestions import did_you_mean, well_known_counterpart
 from nodeless.model.labels import (
     EMPTINESS_TIMESTAMP,
@@ -50,7 +51,7 @@ def label_errors(labels: Any, path: str) -> Iterator[FieldError]:
         yield from _key_errors(key, key, at(path, key))
         if isinstance(value, str):
             for defect in label_value_defects(value):
-                yield FieldError(at(path, key), value, defect, _trim_hint(value))
+                yield FieldError(at(path, key), value, defect, _trim_hint(value), code=RuleCode.INVALID_LABEL)
 
 
 def requirement_errors(requirements: Any, path: str) -> Iterator[FieldError]:
@@ -73,11 +74,19 @@ def _requirement_errors(requirement: Mapping[str, Any], path: str) -> Iterator[F
     for position, value in enumerate(listed):
         if isinstance(value, str):
             for defect in label_value_defects(value):
-                yield FieldError(at(where, position), value, defect, _trim_hint(value))
+                yield FieldError(
+                    at(where, position), value, defect, _trim_hint(value), code=RuleCode.INVALID_LABEL
+                )
     if values is not None and not isinstance(values, list):
         return
     if operator == IN and not listed:
-        yield FieldError(where, listed, "must hold at least one value for In", "use Exists for any value")
+        yield FieldError(
+            where,
+            listed,
+            "must hold at least one value for In",
+            "use Exists for any value",
+            code=RuleCode.INVALID_REQUIREMENT,
+        )
     if operator in (GT, LT):
         yield from _bound_errors(operator, listed, where)
 
@@ -85,16 +94,26 @@ def _requirement_errors(requirement: Mapping[str, Any], path: str) -> Iterator[F
 def _key_errors(key: str, canonical: str, path: str) -> Iterator[FieldError]:
     if key != key.strip():
         hint = f"remove the blanks: {key.strip()}" if key.strip() else "name a label"
-        yield FieldError(path, key, "has blanks around it", hint)
+        yield FieldError(path, key, "has blanks around it", hint, code=RuleCode.INVALID_LABEL)
         return
     if canonical == PROVISIONER_NAME:
-        yield FieldError(path, key, "is restricted: it is the Provisioner's own name", "leave it out")
+        yield FieldError(
+            path,
+            key,
+            "is restricted: it is the Provisioner's own name",
+            "leave it out",
+            code=RuleCode.RESTRICTED_LABEL,
+        )
         return
     for defect in qualified_name_defects(canonical):
-        yield FieldError(path, key, defect, _counterpart_hint(key))
+        yield FieldError(path, key, defect, _counterpart_hint(key), code=RuleCode.INVALID_LABEL)
     if is_restricted(canonical):
         yield FieldError(
-            path, key, "is restricted: its domain is not for custom labels", _counterpart_hint(key)
+            path,
+            key,
+            "is restricted: its domain is not for custom labels",
+            _counterpart_hint(key),
+            code=RuleCode.RESTRICTED_LABEL,
         )
 
 
@@ -107,15 +126,31 @@ def _operator_error(operator: str, values: Any, path: str) -> FieldError:
     listed = f"use one of {', '.join(OPERATORS)}"
     if not operator:
         meant = "values are given, so In is probably meant; " if values else ""
-        return FieldError(path, operator, "is required", meant + listed)
-    return FieldError(path, operator, "is no operator", did_you_mean(operator, OPERATORS, listed))
+        return FieldError(path, operator, "is required", meant + listed, code=RuleCode.MISSING_FIELD)
+    return FieldError(
+        path,
+        operator,
+        "is no operator",
+        did_you_mean(operator, OPERATORS, listed),
+        code=RuleCode.UNSUPPORTED_VALUE,
+    )
 
 
 def _bound_errors(operator: str, values: list[Any], path: str) -> Iterator[FieldError]:
     if len(values) != 1:
-        yield FieldError(path, values, f"must hold exactly one whole number for {operator}")
+        yield FieldError(
+            path,
+            values,
+            f"must hold exactly one whole number for {operator}",
+            code=RuleCode.INVALID_REQUIREMENT,
+        )
     elif isinstance(values[0], str) and not (values[0].isascii() and values[0].isdecimal()):
-        yield FieldError(at(path, 0), values[0], f"must be a whole number from 0 on for {operator}")
+        yield FieldError(
+            at(path, 0),
+            values[0],
+            f"must be a whole number from 0 on for {operator}",
+            code=RuleCode.INVALID_REQUIREMENT,
+        )
 
 
 def _trim_hint(value: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.requirement_rules import is_restricted
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.suggestions import did_you_mean, well_known_counterpart
 from nodeless.model.labels import (
     ARCH,
@@ -73,7 +74,13 @@ def _few_types(seen: Mapping[str, Requirement], path: str) -> Iterator[FieldErro
     if capacity is not None and capacity.allows(SPOT) and len(types.values) < FEW_TYPES:
         names = ", ".join(sorted(types.values))
         message = f"leaves {len(types.values)} instance types for spot ({names})"
-        yield warning(path, ABSENT, message, f"allow {FEW_TYPES} or more: fewer interruptions, lower prices")
+        yield warning(
+            path,
+            ABSENT,
+            message,
+            f"allow {FEW_TYPES} or more: fewer interruptions, lower prices",
+            code=RuleCode.FEW_SPOT_TYPES,
+        )
 
 
 def limit_warnings(limits: Any, path: str) -> Iterator[FieldError]:
@@ -81,10 +88,18 @@ def limit_warnings(limits: Any, path: str) -> Iterator[FieldError]:
     for name, amount in limits.items() if isinstance(limits, Mapping) else ():
         where = at(path, str(name))
         if str(amount).startswith("-"):
-            yield warning(where, amount, "is negative: nothing will ever be launched")
+            yield warning(
+                where, amount, "is negative: nothing will ever be launched", code=RuleCode.NEGATIVE_LIMIT
+            )
         if isinstance(name, str) and not _may_exist(name):
             hint = did_you_mean(name, (*_RESOURCES, *_DEVICES), f"known: {', '.join(_RESOURCES)}")
-            yield warning(where, amount, "limits nothing: no node has such a resource", hint)
+            yield warning(
+                where,
+                amount,
+                "limits nothing: no node has such a resource",
+                hint,
+                code=RuleCode.UNKNOWN_RESOURCE,
+            )
 
 
 def _may_exist(resource: str) -> bool:
@@ -99,10 +114,15 @@ def tag_warnings(tags: Any, path: str) -> Iterator[FieldError]:
     """Tags that EC2 refuses."""
     if isinstance(tags, Mapping) and len(tags) > _MOST_TAGS:
         message = f"has {len(tags)} tags: EC2 allows {_MOST_TAGS}, some of which are the controller's own"
-        yield warning(path, ABSENT, message)
+        yield warning(path, ABSENT, message, code=RuleCode.TOO_MANY_TAGS)
     for key in tags if isinstance(tags, Mapping) else ():
         if str(key).lower().startswith("aws:"):
-            yield warning(at(path, str(key)), ABSENT, "is reserved: EC2 refuses tags that start with aws:")
+            yield warning(
+                at(path, str(key)),
+                ABSENT,
+                "is reserved: EC2 refuses tags that start with aws:",
+                code=RuleCode.RESERVED_TAG,
+            )
 
 
 def _requirement(
@@ -118,7 +138,9 @@ def _requirement(
             and (twin := well_known_counterpart(key))
         ):
             message = "is an unknown key: it chooses no instances, nodes only get it as a label"
-            yield warning(at(path, "key"), key, message, f"did you mean {twin}?")
+            yield warning(
+                at(path, "key"), key, message, f"did you mean {twin}?", code=RuleCode.UNKNOWN_LABEL_KEY
+            )
         known = known_values.get(canonical, ())
         for position, value in enumerate(listed if known and operator in (IN, NOT_IN, None, "") else ()):
             if isinstance(value, str) and value not in known:
@@ -129,12 +151,28 @@ def _requirement(
                     else did_you_mean(value, known, f"known: {', '.join(known)}")
                 )
                 yield warning(
-                    at(at(path, "values"), position), value, f"is no known value of {canonical}", hint
+                    at(at(path, "values"), position),
+                    value,
+                    f"is no known value of {canonical}",
+                    hint,
+                    code=RuleCode.UNKNOWN_LABEL_VALUE,
                 )
     if operator == NOT_IN and not listed:
-        yield warning(at(path, "values"), ABSENT, "is empty: NotIn then allows every value", "use Exists")
+        yield warning(
+            at(path, "values"),
+            ABSENT,
+            "is empty: NotIn then allows every value",
+            "use Exists",
+            code=RuleCode.IGNORED_VALUES,
+        )
     if operator in _NEEDS_NO_VALUES and listed:
-        yield warning(at(path, "values"), listed, f"is ignored by {operator}", "leave it out")
+        yield warning(
+            at(path, "values"),
+            listed,
+            f"is ignored by {operator}",
+            "leave it out",
+            code=RuleCode.IGNORED_VALUES,
+        )
 
 
 def _contradiction(
@@ -152,8 +190,9 @@ def _contradiction(
     seen[added.key] = added if before is None else before.intersect(added)
     if before is not None and not before.overlaps(added):
         message = f"contradicts the requirements on {added.key} before it: no node can meet them all"
-        yield warning(path, ABSENT, message)
+        yield warning(path, ABSENT, message, code=RuleCode.CONTRADICTING_REQUIREMENTS)
 
 
-def warning(path: str, value: Any, message: str, hint: str = "") -> FieldError:
-    return FieldError(path, value, message, hint, warning=True)
+def warning(path: str, value: Any, message: str, hint: str = "", *, code: RuleCode) -> FieldError:
+    """A fault that is no reason for a refusal."""
+    return FieldError(path, value, message, hint, warning=True, code=code)

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from nodeless.api.cel import Rule, rule
 from nodeless.api.metav1 import RequirementDefinition, TaintDefinition, Time
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.labels import AWS_GROUP, CAPACITY_TYPE, CORE_GROUP, HOSTNAME, NODE_POOL, WELL_KNOWN
 
 OPERATORS_V1 = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
@@ -76,24 +77,28 @@ LABEL_RULES: tuple[Rule, ...] = (
         _CORE,
         lambda labels: [key for key in labels if key != NODE_POOL and in_core_domain(key)],
         _OWN_DOMAIN,
+        code=RuleCode.RESTRICTED_LABEL,
     ),
     rule(
         f"self.all(key, key != '{NODE_POOL}')",
         _NODE_POOL,
         lambda labels: [key for key in labels if key == NODE_POOL],
         "leave it out",
+        code=RuleCode.RESTRICTED_LABEL,
     ),
     rule(
         f"self.all(key, key != '{HOSTNAME}')",
         _HOST,
         lambda labels: [key for key in labels if key == HOSTNAME],
         "leave it out",
+        code=RuleCode.RESTRICTED_LABEL,
     ),
     rule(
         f"self.all(key, key in [{_AWS_LIST}] || !key.find('^[^/]*').endsWith('{AWS_GROUP}'))",
         _AWS,
         lambda labels: [key for key in labels if in_aws_domain(key)],
         _OWN_DOMAIN,
+        code=RuleCode.RESTRICTED_LABEL,
     ),
 )
 """Rules for the keys of a pool's labels."""
@@ -104,14 +109,28 @@ KEY_RULES: tuple[Rule, ...] = (
         _CORE,
         lambda key: key != NODE_POOL and in_core_domain(key),
         _OWN_DOMAIN,
+        code=RuleCode.RESTRICTED_LABEL,
     ),
-    rule(f"self != '{NODE_POOL}'", _NODE_POOL, lambda key: bool(key == NODE_POOL), "leave it out"),
-    rule(f"self != '{HOSTNAME}'", _HOST, lambda key: bool(key == HOSTNAME), "leave it out"),
+    rule(
+        f"self != '{NODE_POOL}'",
+        _NODE_POOL,
+        lambda key: bool(key == NODE_POOL),
+        "leave it out",
+        code=RuleCode.RESTRICTED_LABEL,
+    ),
+    rule(
+        f"self != '{HOSTNAME}'",
+        _HOST,
+        lambda key: bool(key == HOSTNAME),
+        "leave it out",
+        code=RuleCode.RESTRICTED_LABEL,
+    ),
     rule(
         f"self in [{_AWS_LIST}] || !self.find('^[^/]*').endsWith('{AWS_GROUP}')",
         _AWS,
         in_aws_domain,
         _OWN_DOMAIN,
+        code=RuleCode.RESTRICTED_LABEL,
     ),
 )
 """The same for the key of a requirement."""
@@ -170,6 +189,7 @@ def requirement_rules() -> Iterable[Rule]:
                 listed, lambda requirement: requirement["operator"] == "In" and not requirement.get("values")
             ),
             "use Exists for any value",
+            code=RuleCode.INVALID_REQUIREMENT,
         ),
         rule(
             "self.all(each, !(each.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(each.values) && "
@@ -181,6 +201,7 @@ def requirement_rules() -> Iterable[Rule]:
                     requirement["operator"] in BOUNDS and not is_bound(requirement.get("values") or [])
                 ),
             ),
+            code=RuleCode.INVALID_REQUIREMENT,
         ),
         rule(
             "self.all(each, each.operator != 'In' || !has(each.minValues) || (has(each.values) && "
@@ -194,6 +215,7 @@ def requirement_rules() -> Iterable[Rule]:
                 ),
             ),
             "add values or lower minValues",
+            code=RuleCode.INVALID_REQUIREMENT,
         ),
     )
 

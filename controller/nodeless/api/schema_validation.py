@@ -18,6 +18,7 @@ from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import Kind
 from nodeless.api.metav1 import ObjectMeta
 from nodeless.api.moved_fields import with_new_home
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema import Schema, schema_of
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.times import parse_time
@@ -73,7 +74,13 @@ def _check_form(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
     elif kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
         yield from _check_integer(value, wanted, path)
     elif kind != "boolean" or not isinstance(value, bool):
-        yield FieldError(path or "the object", value, f"must be {_WORDS[kind]}", _type_hint(value, kind))
+        yield FieldError(
+            path or "the object",
+            value,
+            f"must be {_WORDS[kind]}",
+            _type_hint(value, kind),
+            code=RuleCode.WRONG_TYPE,
+        )
 
 
 def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterator[FieldError]:
@@ -83,7 +90,9 @@ def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterat
     for name, member in value.items():
         where = at(path, str(name))
         if not isinstance(name, str):
-            yield FieldError(where, name, "must be a string: keys are", "put it in quotes")
+            yield FieldError(
+                where, name, "must be a string: keys are", "put it in quotes", code=RuleCode.WRONG_TYPE
+            )
         elif name in properties:
             if member is not None:
                 yield from check(member, properties[name], where)
@@ -91,31 +100,57 @@ def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterat
             if member is not None:
                 yield from check(member, wanted["additionalProperties"], where)
         elif properties and not wanted.get("x-kubernetes-preserve-unknown-fields"):
-            yield FieldError(where, member, "is no known field", did_you_mean(name, properties))
+            yield FieldError(
+                where,
+                member,
+                "is no known field",
+                did_you_mean(name, properties),
+                code=RuleCode.UNKNOWN_FIELD,
+            )
     for name in wanted.get("required", ()):
         if value.get(name) is None:
-            yield FieldError(at(path, name), ABSENT, "is required", _missing_hint(name, value))
+            yield FieldError(
+                at(path, name), ABSENT, "is required", _missing_hint(name, value), code=RuleCode.MISSING_FIELD
+            )
 
 
 def _check_length(value: list[Any], least: int | None, most: int | None, path: str) -> Iterator[FieldError]:
     if least is not None and len(value) < least:
-        yield FieldError(path, ABSENT, f"has {len(value)} items; at least {least} are needed")
+        yield FieldError(
+            path, ABSENT, f"has {len(value)} items; at least {least} are needed", code=RuleCode.WRONG_LENGTH
+        )
     if most is not None and len(value) > most:
-        yield FieldError(path, ABSENT, f"has {len(value)} items; at most {most} are allowed")
+        yield FieldError(
+            path, ABSENT, f"has {len(value)} items; at most {most} are allowed", code=RuleCode.WRONG_LENGTH
+        )
 
 
 def _check_string(value: str, wanted: Schema, path: str) -> Iterator[FieldError]:
     if (choices := wanted.get("enum")) and value not in choices:
         listed = f"use one of {', '.join(choices)}"
-        yield FieldError(path, value, "is not supported", did_you_mean(value, choices, listed))
+        yield FieldError(
+            path,
+            value,
+            "is not supported",
+            did_you_mean(value, choices, listed),
+            code=RuleCode.UNSUPPORTED_VALUE,
+        )
     if (pattern := wanted.get("pattern")) and not re.search(pattern, value):
-        yield FieldError(path, value, f"does not match {pattern}")
+        yield FieldError(path, value, f"does not match {pattern}", code=RuleCode.INVALID_FORMAT)
     if wanted.get("format") == "date-time" and not _is_time(value):
-        yield FieldError(path, value, "is not a time", "write RFC 3339, as 2023-05-01T12:00:00Z")
+        yield FieldError(
+            path,
+            value,
+            "is not a time",
+            "write RFC 3339, as 2023-05-01T12:00:00Z",
+            code=RuleCode.INVALID_FORMAT,
+        )
     if len(value) < wanted.get("minLength", 0):
-        yield FieldError(path, value, "must not be empty")
+        yield FieldError(path, value, "must not be empty", code=RuleCode.WRONG_LENGTH)
     if len(value) > wanted.get("maxLength", len(value)):
-        yield FieldError(path, value, f"is longer than {wanted['maxLength']} characters")
+        yield FieldError(
+            path, value, f"is longer than {wanted['maxLength']} characters", code=RuleCode.WRONG_LENGTH
+        )
 
 
 def _is_time(text: str) -> bool:
@@ -131,20 +166,22 @@ def _check_integer(value: int, wanted: Schema, path: str) -> Iterator[FieldError
     limit = _RANGES.get(wanted.get("format", ""), 2**63)
     if (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
         if maximum is None:
-            yield FieldError(path, value, f"must be at least {minimum}")
+            yield FieldError(path, value, f"must be at least {minimum}", code=RuleCode.OUT_OF_RANGE)
         else:
-            yield FieldError(path, value, f"must be from {minimum} to {maximum}")
+            yield FieldError(path, value, f"must be from {minimum} to {maximum}", code=RuleCode.OUT_OF_RANGE)
     elif not -limit <= value < limit:
-        yield FieldError(path, value, "is too big a number")
+        yield FieldError(path, value, "is too big a number", code=RuleCode.OUT_OF_RANGE)
 
 
 def _check_quantity(value: Any, path: str) -> Iterator[FieldError]:
     hint = "write a number with an optional suffix, as 500m, 2 or 4Gi"
     if isinstance(value, bool) or not isinstance(value, int | str):
         quoted = f'put it in quotes: "{value}"' if isinstance(value, float) else hint
-        yield FieldError(path, value, "must be a quantity: a whole number or a string", quoted)
+        yield FieldError(
+            path, value, "must be a quantity: a whole number or a string", quoted, code=RuleCode.WRONG_TYPE
+        )
     elif not is_quantity(value):
-        yield FieldError(path, value, "is not a quantity", hint)
+        yield FieldError(path, value, "is not a quantity", hint, code=RuleCode.INVALID_FORMAT)
 
 
 def is_quantity(value: int | str) -> bool:

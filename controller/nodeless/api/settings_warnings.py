@@ -7,6 +7,7 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.names import qualified_name_defects
 from nodeless.api.requirement_warnings import warning
+from nodeless.api.rule_codes import RuleCode
 
 #: Operations per second that EC2 grants a volume of each type (EBS volume types, User Guide).
 _IOPS = {"gp3": (3000, 80_000), "io1": (100, 64_000), "io2": (100, 256_000)}
@@ -19,7 +20,7 @@ def annotation_warnings(annotations: Any, path: str) -> Iterator[FieldError]:
     for key in annotations if isinstance(annotations, Mapping) else ():
         if isinstance(key, str) and (defects := qualified_name_defects(key)):
             message = f"is no annotation key ({defects[0]}): nodes cannot carry it"
-            yield warning(at(path, key), key, message)
+            yield warning(at(path, key), key, message, code=RuleCode.INVALID_ANNOTATION)
 
 
 def kubelet_warnings(kubelet: Any, path: str) -> Iterator[FieldError]:
@@ -30,11 +31,19 @@ def kubelet_warnings(kubelet: Any, path: str) -> Iterator[FieldError]:
     for position, server in enumerate(servers if isinstance(servers, list) else ()):
         if isinstance(server, str) and not _is_address(server):
             where = at(at(path, "clusterDNS"), position)
-            yield warning(where, server, "is no IP address: pods will resolve no names", "as 172.20.0.10")
+            yield warning(
+                where,
+                server,
+                "is no IP address: pods will resolve no names",
+                "as 172.20.0.10",
+                code=RuleCode.INVALID_ADDRESS,
+            )
     runtime = kubelet.get("containerRuntime")
     if isinstance(runtime, str) and runtime not in ("", "containerd"):
         message = "is gone since Kubernetes 1.24: nodes run containerd"
-        yield warning(at(path, "containerRuntime"), runtime, message, "leave it out")
+        yield warning(
+            at(path, "containerRuntime"), runtime, message, "leave it out", code=RuleCode.IGNORED_SETTING
+        )
 
 
 def volume_warnings(mappings: Any, path: str) -> Iterator[FieldError]:
@@ -55,12 +64,18 @@ def _figure(
     if not isinstance(figure, int) or isinstance(figure, bool) or not isinstance(kind, str) or not kind:
         return  # without a type, the snapshot or EC2 decides what is possible
     if kind not in ranges:
-        yield warning(at(path, name), figure, f"cannot be given with volume type {kind}", "leave it out")
+        yield warning(
+            at(path, name),
+            figure,
+            f"cannot be given with volume type {kind}",
+            "leave it out",
+            code=RuleCode.VOLUME_SETTING,
+        )
     else:
         least, most = ranges[kind]
         if not least <= figure <= most:
             message = f"is out of range: EC2 allows from {least} to {most} for {kind}"
-            yield warning(at(path, name), figure, message)
+            yield warning(at(path, name), figure, message, code=RuleCode.VOLUME_SETTING)
 
 
 def _is_address(text: str) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 from nodeless.api.errors import FieldError, at
 from nodeless.api.names import qualified_name_defects
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.suggestions import did_you_mean
 from nodeless.model.taints import TaintEffect
 
@@ -39,13 +40,19 @@ def _taint_errors(
     key, value, effect = (taint.get(name) for name in ("key", "value", "effect"))
     if isinstance(key, str):
         for defect in ["must not be empty"] if not key else qualified_name_defects(key):
-            yield FieldError(at(path, "key"), key, defect)
+            yield FieldError(at(path, "key"), key, defect, code=RuleCode.INVALID_TAINT)
     if isinstance(value, str) and value:
         for defect in qualified_name_defects(value):
-            yield FieldError(at(path, "value"), value, defect)
+            yield FieldError(at(path, "value"), value, defect, code=RuleCode.INVALID_TAINT)
     if isinstance(effect, str) and effect and effect not in _EFFECTS:
         listed = f"use one of {', '.join(_EFFECTS)}"
-        yield FieldError(at(path, "effect"), effect, "is no effect", did_you_mean(effect, _EFFECTS, listed))
+        yield FieldError(
+            at(path, "effect"),
+            effect,
+            "is no effect",
+            did_you_mean(effect, _EFFECTS, listed),
+            code=RuleCode.UNSUPPORTED_VALUE,
+        )
     yield from _duplicates(key, effect, path, seen)
 
 
@@ -53,4 +60,9 @@ def _duplicates(key: Any, effect: Any, path: str, seen: dict[tuple[str, str], st
     if isinstance(key, str) and isinstance(effect, str):
         first = seen.setdefault((key, effect), path)
         if first != path:
-            yield FieldError(path, f"{key}:{effect}", f"repeats {first}: key and effect are the same")
+            yield FieldError(
+                path,
+                f"{key}:{effect}",
+                f"repeats {first}: key and effect are the same",
+                code=RuleCode.DUPLICATE_TAINT,
+            )

@@ -11,6 +11,7 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from nodeless.api.requirements_v1 import AWS_KEYS
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.labels import EC2_NODE_CLASS_NAME, WELL_KNOWN
 
 _MESSAGE = "is not supported yet: no node is made"
@@ -52,4 +53,4 @@ def _node_pool(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _fault(path: str, value: Any, hint: str) -> FieldError:
-    return FieldError(path, value, _MESSAGE, hint)
+    return FieldError(path, value, _MESSAGE, hint, code=RuleCode.NOT_SUPPORTED)

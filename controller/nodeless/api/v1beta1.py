@@ -24,6 +24,7 @@ from nodeless.api.metav1 import Definition, FreeForm, Int32, Int64, Quantities, 
 from nodeless.api.node_claim import ClaimResources
 from nodeless.api.node_pool import DURATION_OR_NEVER, Budget, TemplateMetadata
 from nodeless.api.requirements_v1 import PoolRequirement, PoolTaint, RequirementV1, requirement_rules
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema import Schema, root_schema_of
 
 DEFAULT_EXPIRE_AFTER = "720h"
@@ -83,6 +84,7 @@ _DISRUPTION_RULES = (
         "needs consolidateAfter beside consolidationPolicy WhenEmpty",
         lambda disruption: _when_empty(disruption) and disruption.get("consolidateAfter") is None,
         "as consolidateAfter: 30s",
+        code=RuleCode.INCOMPLETE_FIELDS,
     ),
     rule(
         "self.consolidationPolicy == 'WhenEmpty' || !has(self.consolidateAfter) || "
@@ -92,6 +94,7 @@ _DISRUPTION_RULES = (
             not _when_empty(disruption) and disruption.get("consolidateAfter") not in (None, "Never")
         ),
         "leave it out, or write the pool as karpenter.sh/v1, which allows it",
+        code=RuleCode.CONFLICTING_FIELDS,
     ),
 )
 

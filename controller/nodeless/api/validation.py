@@ -28,6 +28,7 @@ from nodeless.api.names import label_object_name_defect, object_name_defect
 from nodeless.api.node_overlay_rules import node_overlay_errors
 from nodeless.api.node_pool_rules import node_pool_errors
 from nodeless.api.provisioner_rules import provisioner_errors
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema_validation import structural_errors
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.warnings import suspicions
@@ -139,14 +140,16 @@ def _metadata_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldE
     metadata = metadata if isinstance(metadata, Mapping) else {}
     name, prefix = metadata.get("name"), metadata.get("generateName")
     if not name and not prefix:
-        yield FieldError("metadata.name", ABSENT, "is required", "name the object")
+        yield FieldError(
+            "metadata.name", ABSENT, "is required", "name the object", code=RuleCode.MISSING_FIELD
+        )
     defect_of = (
         label_object_name_defect if kind in (NODE_POOL, EC2_NODE_CLASS, NODE_OVERLAY) else object_name_defect
     )
     if isinstance(name, str) and name and (defect := defect_of(name)):
-        yield FieldError("metadata.name", name, defect)
+        yield FieldError("metadata.name", name, defect, code=RuleCode.INVALID_NAME)
     if isinstance(prefix, str) and prefix and (defect := defect_of(prefix, prefix=True)):
-        yield FieldError("metadata.generateName", prefix, defect)
+        yield FieldError("metadata.generateName", prefix, defect, code=RuleCode.INVALID_NAME)
     yield from metadata_errors(metadata)
 
 
@@ -159,7 +162,9 @@ def _annotation_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[Fiel
     packing = annotations.get(PACKING_ANNOTATION)
     if packing is not None and packing not in PACKINGS:
         path = at("metadata.annotations", PACKING_ANNOTATION)
-        yield FieldError(path, packing, "is no packing", f"use {' or '.join(PACKINGS)}")
+        yield FieldError(
+            path, packing, "is no packing", f"use {' or '.join(PACKINGS)}", code=RuleCode.UNSUPPORTED_VALUE
+        )
 
 
 def _without_echoes(errors: list[FieldError]) -> list[FieldError]:
@@ -172,14 +177,18 @@ def _without_echoes(errors: list[FieldError]) -> list[FieldError]:
 
 def _unknown_kind(manifest: Any, wanted: Kind | None = None) -> FieldError:
     if not isinstance(manifest, Mapping):
-        return FieldError("the object", manifest, "must be an object with apiVersion and kind")
+        return FieldError(
+            "the object", manifest, "must be an object with apiVersion and kind", code=RuleCode.WRONG_TYPE
+        )
     known = [f"{kind.api_version} {kind.kind}" for kind in ([wanted] if wanted else ALL)]
     for member in ("apiVersion", "kind"):
         if not manifest.get(member):
-            return FieldError(member, ABSENT, "is required", f"known: {', '.join(known)}")
+            return FieldError(
+                member, ABSENT, "is required", f"known: {', '.join(known)}", code=RuleCode.MISSING_FIELD
+            )
     given = f"{manifest['apiVersion']} {manifest['kind']}"
     if any(kind.describes(manifest) for kind in V1BETA1):
         hint = "`nodeless convert` makes v1 of it"
     else:
         hint = did_you_mean(given, known, f"known: {', '.join(known)}")
-    return FieldError("kind", given, "is not served here", hint)
+    return FieldError("kind", given, "is not served here", hint, code=RuleCode.UNKNOWN_KIND)

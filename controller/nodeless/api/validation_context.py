@@ -15,6 +15,7 @@ from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.known_types import KnownTypes
 from nodeless.api.reading_pools import read_pool
 from nodeless.api.requirement_warnings import FEW_TYPES, warning
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.validation import MOST_FAULTS, advice, kind_of
 from nodeless.model.labels import (
@@ -107,7 +108,13 @@ def _type_warnings(manifest: Mapping[str, Any], pool: Pool, types: KnownTypes) -
         if not left:
             message = f"leaves none of the {before.bit_count()} instance types that are possible without it"
             hint = _hint(entry.requirement, types)
-            yield warning(entry.path, ABSENT, f"{entry.requirement} {message} ({types.source})", hint)
+            yield warning(
+                entry.path,
+                ABSENT,
+                f"{entry.requirement} {message} ({types.source})",
+                hint,
+                code=RuleCode.NO_INSTANCE_TYPES,
+            )
             return
     for position, entry in enumerate(entries):
         others = labels
@@ -162,7 +169,7 @@ def _dead_values(entry: _Entry, others: int, types: KnownTypes) -> Iterator[Fiel
         message = (
             f"no instance type that the other requirements leave has {_join_names(dead)} ({types.source})"
         )
-        yield warning(at(entry.path, "values"), ABSENT, message, hint)
+        yield warning(at(entry.path, "values"), ABSENT, message, hint, code=RuleCode.UNREACHABLE_VALUE)
 
 
 def _too_little_choice(entry: _Entry, left: int, types: KnownTypes) -> Iterator[FieldError]:
@@ -173,7 +180,13 @@ def _too_little_choice(entry: _Entry, left: int, types: KnownTypes) -> Iterator[
     possible = sum(bool(types.bearing(key, value) & left) for value in types.values(key))
     if possible < least:
         message = f"is more than the {possible} values that are possible ({types.source}): no node is made"
-        yield warning(at(entry.path, "minValues"), least, message, f"write {possible} at most")
+        yield warning(
+            at(entry.path, "minValues"),
+            least,
+            message,
+            f"write {possible} at most",
+            code=RuleCode.UNREACHABLE_MIN_VALUES,
+        )
 
 
 def _few_for_spot(pool: Pool, left: int, path: str, types: KnownTypes) -> Iterator[FieldError]:
@@ -186,7 +199,13 @@ def _few_for_spot(pool: Pool, left: int, path: str, types: KnownTypes) -> Iterat
     names = types.listed(left & types.spot)
     if 0 < len(names) < FEW_TYPES:
         message = f"leaves {len(names)} instance types for spot ({', '.join(names)})"
-        yield warning(path, ABSENT, message, f"allow {FEW_TYPES} or more: fewer interruptions, lower prices")
+        yield warning(
+            path,
+            ABSENT,
+            message,
+            f"allow {FEW_TYPES} or more: fewer interruptions, lower prices",
+            code=RuleCode.FEW_SPOT_TYPES,
+        )
 
 
 def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldError]:
@@ -195,7 +214,7 @@ def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldEr
     if rivals:
         message = f"overlaps with {_join_names(rivals)}, of the same weight: the same pods may go to either"
         hint = "give the one to prefer a higher weight, or set them apart by labels or taints"
-        yield warning("spec.weight", pool.weight or ABSENT, message, hint)
+        yield warning("spec.weight", pool.weight or ABSENT, message, hint, code=RuleCode.OVERLAPPING_POOLS)
 
 
 def _overlap(pool: Pool, other: Pool, types: KnownTypes | None) -> bool:

@@ -6,12 +6,20 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from nodeless.api.conversion_v1beta1 import KUBELET_PATH, V1_OF, convert_object, kind_v1beta1, path_v1beta1
+from nodeless.api.conversion_v1beta1 import (
+    KUBELET_PATH,
+    V1_OF,
+    ConvertedObject,
+    convert_object,
+    kind_v1beta1,
+    path_v1beta1,
+)
 from nodeless.api.crds import schema
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import FieldError, in_order
 from nodeless.api.kinds import Kind
 from nodeless.api.moved_fields import with_new_home
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema_validation import form_errors
 from nodeless.api.settings_warnings import kubelet_warnings
 from nodeless.api.v1beta1 import schema_v1beta1
@@ -20,13 +28,16 @@ from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, co
 
 
 def validate_v1beta1(
-    manifest: Mapping[str, Any], around: ValidationContext = NOTHING_KNOWN
+    manifest: Mapping[str, Any],
+    around: ValidationContext = NOTHING_KNOWN,
+    converted: ConvertedObject | None = None,
 ) -> list[FieldError]:
     """Faults and warnings of an object of v1beta1, sorted by path; one warning is always there.
 
     Args:
         manifest: An object of a kind of `kinds.V1BETA1`, of any form.
         around: What is known around it; asked when it has no fault.
+        converted: What `as_v1` says of it, where that has been asked already.
     """
     kind = kind_v1beta1(manifest)
     if kind is None:
@@ -35,7 +46,7 @@ def validate_v1beta1(
         _with_generation(with_new_home(fault, kind), kind)
         for fault in islice(form_errors(manifest, schema_v1beta1(kind)), MOST_FAULTS)
     ]
-    converted = convert_object(manifest, kind)
+    converted = converted or convert_object(manifest, kind)
     own = [*form, *converted.losses]
     found = validate(converted.manifest) or advice(converted.manifest)
     rules = _at_their_fields(found, manifest, kind)
@@ -47,10 +58,10 @@ def validate_v1beta1(
     return in_order([_not_served(kind), *errors])
 
 
-def as_v1(manifest: Any) -> Any:
-    """A pool of v1beta1 as v1 says it, for comparisons; any other manifest as it is."""
+def as_v1(manifest: Any) -> ConvertedObject:
+    """An object of v1beta1 as v1 says it; any other manifest as it is."""
     kind = kind_v1beta1(manifest)
-    return manifest if kind is None else convert_object(manifest, kind).manifest
+    return ConvertedObject(manifest) if kind is None else convert_object(manifest, kind)
 
 
 def _with_generation(fault: FieldError, kind: Kind) -> FieldError:
@@ -67,7 +78,9 @@ def _with_generation(fault: FieldError, kind: Kind) -> FieldError:
 def _not_served(kind: Kind) -> FieldError:
     message = "is served by no cluster that has v1 alone, nor by this controller"
     hint = "`nodeless convert` makes v1 of it"
-    return FieldError("apiVersion", kind.api_version, message, hint, warning=True)
+    return FieldError(
+        "apiVersion", kind.api_version, message, hint, warning=True, code=RuleCode.OLD_API_VERSION
+    )
 
 
 def _at_their_fields(

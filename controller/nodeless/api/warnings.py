@@ -11,6 +11,7 @@ from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.placeholders import placeholder_warnings
 from nodeless.api.requirement_warnings import limit_warnings, requirement_warnings, tag_warnings, warning
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.settings_warnings import annotation_warnings, kubelet_warnings, volume_warnings
 from nodeless.api.warnings_v1 import ec2_node_class_warnings, node_pool_warnings
 
@@ -43,7 +44,13 @@ def _provisioner(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     consolidates = isinstance(consolidation, Mapping) and bool(consolidation.get("enabled"))
     if spec.get("ttlSecondsAfterEmpty") is None and not consolidates:
         hint = "set spec.ttlSecondsAfterEmpty or spec.consolidation.enabled"
-        yield warning("spec", ABSENT, "says nothing that removes nodes that are no longer needed", hint)
+        yield warning(
+            "spec",
+            ABSENT,
+            "says nothing that removes nodes that are no longer needed",
+            hint,
+            code=RuleCode.NODES_NEVER_REMOVED,
+        )
     inline = spec.get("provider")
     if isinstance(inline, Mapping):
         yield from _aws_settings(inline, "spec.provider")
@@ -55,6 +62,6 @@ def _aws_settings(settings: Mapping[str, Any], path: str) -> Iterator[FieldError
         if not isinstance(selector, Mapping):
             continue
         if not selector:
-            yield warning(at(path, name), {}, "is empty: it selects nothing")
+            yield warning(at(path, name), {}, "is empty: it selects nothing", code=RuleCode.EMPTY_SELECTOR)
     yield from tag_warnings(settings.get("tags"), at(path, "tags"))
     yield from volume_warnings(settings.get("blockDeviceMappings"), at(path, "blockDeviceMappings"))

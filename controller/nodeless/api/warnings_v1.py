@@ -6,6 +6,7 @@ from typing import Any
 
 from nodeless.api.errors import FieldError, at
 from nodeless.api.requirement_warnings import limit_warnings, requirement_warnings, tag_warnings, warning
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.settings_warnings import annotation_warnings, kubelet_warnings, volume_warnings
 from nodeless.api.times import LONGEST_SPAN, is_longer_than_counts
 from nodeless.api.unsupported import unsupported
@@ -39,7 +40,11 @@ def _span_warnings(text: object, path: str) -> Iterator[FieldError]:
         years = LONGEST_SPAN // (365 * 86_400)
         hint = "write Never where no end is meant"
         yield warning(
-            path, text, f"is longer than the {years} years that a duration holds, and counts as them", hint
+            path,
+            text,
+            f"is longer than the {years} years that a duration holds, and counts as them",
+            hint,
+            code=RuleCode.DURATION_TOO_LONG,
         )
 
 
@@ -66,9 +71,21 @@ def _term_warnings(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -
     for key, value in tags.items() if isinstance(tags, Mapping) else ():
         if isinstance(value, str) and "," in value:
             message = "holds a comma, which is part of the value here, not a list as in v1alpha5"
-            yield warning(at(f"{path}.tags", str(key)), value, message, "write one term for each value")
+            yield warning(
+                at(f"{path}.tags", str(key)),
+                value,
+                message,
+                "write one term for each value",
+                code=RuleCode.COMMA_IN_TAG,
+            )
     for member in alone:
         others = [name for name in term if name != member and term[name] is not None]
         if term.get(member) is not None and others:
             message = f"combined with {', '.join(others)}: all of them must match"
-            yield warning(f"{path}.{member}", term[member], message, "make a term of its own of it")
+            yield warning(
+                f"{path}.{member}",
+                term[member],
+                message,
+                "make a term of its own of it",
+                code=RuleCode.COMBINED_TERM,
+            )

@@ -106,7 +106,7 @@ ENTRIES = (
     ),
     Entry(
         "reference",
-        "Write the reference pages: settings, metrics, events, kinds and fields, commands, messages.",
+        "Write the reference pages: settings, metrics, events, kinds and fields, commands, messages, rules.",
         _OWN,
         "nodeless.cli.reference:reference",
     ),

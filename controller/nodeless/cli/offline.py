@@ -1,8 +1,8 @@
 """`nodeless validate` and `nodeless convert`: the controller's own rules on files, without a cluster.
 
 Data goes to stdout, remarks to stderr. Exit code 0: all is well; 1: something is invalid, or
-could not be converted; 2: a file cannot be read, or there is no object in any. What can be read is
-looked at in each case.
+could not be converted; 2: a file, or a document of one, cannot be read, or there is no object in any. What
+can be read is looked at in each case.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import yaml
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.conversion_classes import ClassContext
-from nodeless.api.conversion_v1beta1 import convert_any_to_v1, kind_v1beta1
+from nodeless.api.conversion_v1beta1 import ConvertedObject, convert_any_to_v1, kind_v1beta1
 from nodeless.api.errors import FieldError, InvalidObject
 from nodeless.api.foreign_kinds import foreign_warning
 from nodeless.api.kinds import (
@@ -30,10 +30,12 @@ from nodeless.api.kinds import (
     Kind,
 )
 from nodeless.api.reading import read_pool
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, context_warnings
 from nodeless.api.validation_v1beta1 import as_v1, validate_v1beta1
 from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, format_of, write_document
+from nodeless.cli.findings import INVALID, checked, github_lines, text_lines, unreadable
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
@@ -47,48 +49,44 @@ _TO_V1ALPHA5 = (NODE_POOL, EC2_NODE_CLASS)
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
 ]
-GITHUB = "github"
+GITHUB, SARIF = "github", "sarif"
 Output = Annotated[
     str,
     typer.Option(
-        "--output", "-o", help="text, json, yaml, or github: annotations of a workflow's run on its files"
+        "--output",
+        "-o",
+        help="text, json, yaml, sarif, or github: annotations of a workflow's run on its files",
     ),
 ]
 
 
 @offline.command(name="validate", rich_help_panel="Manifests")
 def validate_files(files: Files, output: Output = "text") -> None:
-    """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
-    output = format_of(output, formats=(TEXT, JSON, YAML, GITHUB))
-    results: list[dict[str, Any]] = []
+    """Check manifests as the webhook and the API server do; exit 1 when one is invalid.
+
+    Each fault is a line `FILE:LINE:COL: error|warning: message [CODE]`; docs/rules.md explains the codes.
+    """
+    output = format_of(output, formats=(TEXT, JSON, YAML, GITHUB, SARIF))
     reading = _read(files)
-    manifests = [document.value for document in reading.documents]
-    around, overlays = _validation_context(manifests), overlay_warnings(manifests)
-    for document in reading.documents:
-        manifest = document.value
-        entry: dict[str, Any] = {
-            "file": document.file,
-            "line": document.place()[0],
-            "object": subject_of(manifest),
-        }
-        foreign = foreign_warning(manifest)
-        if foreign is not None or (_kind_of(manifest) is None and not _is_ours(manifest)):
-            faults = [] if foreign is None else [_fault(foreign, document)]
-            results.append(entry | {"result": "skipped", "faults": faults})
-            continue
-        found_faults = [*_faults(manifest, around), *_repeated(document, reading)]
-        if NODE_OVERLAY.describes(manifest) and not found_faults:
-            found_faults = overlays.get(subject_of(manifest), [])
-        result = "invalid" if any(not fault.warning for fault in found_faults) else "valid"
-        results.append(
-            entry | {"result": result, "faults": [_fault(fault, document) for fault in found_faults]}
-        )
+    entries = [unreadable(problem) for problem in reading.broken]
+    for document, faults in faults_of(reading.documents):
+        entries.append(checked(document, faults, skipped=_is_skipped(document.value)))
+    # In the order of the files; what is broken stands where it is in its file.
+    ranks = {file: rank for rank, file in enumerate(reading.files)}
+    entries.sort(key=lambda entry: (ranks[entry.file], entry.line))
     if output in DOCUMENTS:
-        write_document("ValidationReport", {"objects": results}, output)
+        write_document("ValidationReport", {"objects": [entry.to_json() for entry in entries]}, output)
+    elif output == SARIF:
+        # Imported here: the texts of all rules go into it.
+        from nodeless.cli.sarif import sarif  # noqa: PLC0415
+
+        typer.echo(json.dumps(sarif(entries, reading.problems), indent=2, ensure_ascii=False))
     else:
-        for entry in results:
-            _print_annotations(entry) if output == GITHUB else _print_result(entry)
-    _end(reading, any(entry["result"] == "invalid" for entry in results))
+        lines_of = github_lines if output == GITHUB else text_lines
+        for entry in entries:
+            for line in lines_of(entry):
+                typer.echo(line)
+    _end(reading, any(entry.result == INVALID for entry in entries))
 
 
 @offline.command(name="convert", rich_help_panel="Manifests")
@@ -122,6 +120,8 @@ def convert_files(
     given: list[Any] = []
     failed = False
     reading = _read(files)
+    for problem in reading.broken:
+        _remark(str(problem))
     sources_of: dict[str, Document] = {}
     for document in reading.documents:
         manifest = document.value
@@ -162,31 +162,59 @@ def convert_files(
     _end(reading, failed or bool(result.losses))
 
 
+def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[FieldError]]]:
+    """The faults and warnings of each object, as it would be in a cluster with the others.
+
+    Objects that are not of our groups have none; those of kinds that are known and not read have a warning.
+    """
+    converted = [as_v1(document.value) for document in documents]
+    manifests = [each.manifest for each in converted]
+    around, overlays = _validation_context(manifests), overlay_warnings(manifests)
+    for document, one in zip(documents, converted, strict=True):
+        if _is_skipped(document.value):
+            foreign = foreign_warning(document.value)
+            yield document, [] if foreign is None else [foreign]
+        else:
+            found = [*_faults(document.value, around, one), *_repeated(document, documents)]
+            if NODE_OVERLAY.describes(document.value):
+                found = found or overlays.get(subject_of(document.value), [])
+            yield document, found
+
+
+def _is_skipped(manifest: Any) -> bool:
+    """Whether an object is none that the rules are about."""
+    if foreign_warning(manifest) is not None:
+        return True
+    return _kind_of(manifest) is None and not _is_ours(manifest)
+
+
 def _kind_of(manifest: Any) -> Kind | None:
     """The kind of a manifest that the commands know: one of ours, or of v1beta1."""
     return kind_of(manifest) or kind_v1beta1(manifest)
 
 
-def _faults(manifest: Any, around: ValidationContext) -> list[FieldError]:
+def _faults(
+    manifest: Any, around: ValidationContext, converted: ConvertedObject | None = None
+) -> list[FieldError]:
     """The faults of an object of any generation; its warnings, when it has none."""
     if kind_v1beta1(manifest) is not None:
-        return validate_v1beta1(manifest, around)
+        return validate_v1beta1(manifest, around, converted)
     return validate(manifest) or context_warnings(manifest, around)
 
 
-def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
+def _repeated(document: Document, documents: Sequence[Document]) -> Iterator[FieldError]:
     """A warning for the later of two objects of one name, in whichever versions of their kind."""
     kind = _kind_of(document.value)
     metadata = document.value.get("metadata") if kind is not None else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if kind is None or not name:
         return
-    alike = (each for each in reading.documents if _is_of(kind, each.value))
+    alike = (each for each in documents if _is_of(kind, each.value))
     first = next(each for each in alike if subject_of(each.value) == subject_of(document.value))
     if first is not document:
         fault = f"is the name of the {kind.kind} at {first.at()}, too"
         hint = "applied in turn, this one replaces it"
-        yield FieldError("metadata.name", name, fault, hint, warning=True)
+        yield FieldError("metadata.name", name, fault, hint, warning=True, code=RuleCode.REPEATED_NAME)
 
 
 def _is_of(kind: Kind, manifest: Any) -> bool:
@@ -196,9 +224,9 @@ def _is_of(kind: Kind, manifest: Any) -> bool:
 
 
 def _validation_context(manifests: list[Any]) -> ValidationContext:
-    """The pools of the files are each other's neighbors, as they would be in a cluster."""
+    """The pools of the files, as v1 says them, are each other's neighbors, as they would be in a cluster."""
     pools = {}
-    for manifest in map(as_v1, manifests):
+    for manifest in manifests:
         if PROVISIONER.describes(manifest) or NODE_POOL.describes(manifest):
             with contextlib.suppress(InvalidObject):
                 pool, _ = read_pool(manifest)
@@ -209,7 +237,8 @@ def _validation_context(manifests: list[Any]) -> ValidationContext:
 def documents(files: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """File and manifest of every object; ends the command when a file cannot be read."""
     reading = read_files(files)
-    _require(not reading.problems, "; ".join(reading.problems))
+    unread = [*reading.problems, *map(str, reading.broken)]
+    _require(not unread, "; ".join(unread))
     served = served_documents(reading.documents)
     _require(not served.faults, "; ".join(served.faults))
     for note in served.notes:
@@ -229,9 +258,10 @@ def _read(files: Sequence[str]) -> Reading:
 
 def _end(reading: Reading, failed: bool) -> None:
     """The exit code: what cannot be read weighs most, for nothing is known of it."""
-    if not reading.documents and not reading.problems:
+    unread = bool(reading.problems or reading.broken)
+    if not reading.documents and not unread:
         _remark("nodeless: there is no object to look at")
-    if reading.problems or not reading.documents:
+    if unread or not reading.documents:
         raise typer.Exit(2)
     if failed:
         raise typer.Exit(1)
@@ -245,47 +275,6 @@ def _is_ours(manifest: Any) -> bool:
     if not isinstance(version, str) or not isinstance(manifest.get("kind"), str):
         return True
     return version.partition("/")[0] in ("", PROVISIONER.group, AWS_NODE_TEMPLATE.group)
-
-
-def _fault(fault: FieldError, document: Document) -> dict[str, Any]:
-    severity = "warning" if fault.warning else "error"
-    line, column = document.place(fault.path)
-    return {
-        "path": fault.path,
-        "line": line,
-        "column": column,
-        "severity": severity,
-        "message": fault.message,
-        "hint": fault.hint,
-        "text": str(fault),
-    }
-
-
-def _print_result(entry: dict[str, Any]) -> None:
-    typer.echo(f"{entry['file']}: {entry['object']}: {entry['result']}")
-    for fault in entry["faults"]:
-        typer.echo(f"  line {fault['line']}: {fault['text']}")
-
-
-def _print_annotations(entry: dict[str, Any]) -> None:
-    """Workflow commands of GitHub Actions, which shows them on the lines of a pull request."""
-    for fault in entry["faults"]:
-        place = {
-            "file": entry["file"],
-            "line": fault["line"],
-            "col": fault["column"],
-            "title": entry["object"],
-        }
-        options = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in place.items())
-        text = fault["text"].removeprefix("warning: ")
-        typer.echo(f"::{fault['severity']} {options}::{_escaped(text)}")
-
-
-def _escaped(text: str, more: str = "") -> str:
-    """A text as workflow commands take it: percent-encoded where a character has a meaning there."""
-    for character in f"%\r\n{more}":
-        text = text.replace(character, f"%{ord(character):02X}")
-    return text
 
 
 def _remark(text: str) -> None:

@@ -118,7 +118,7 @@ def review_validate(request: Json, around: ValidationContext = NOTHING_KNOWN) ->
     manifest = request.get("object")
     if errors := validate(manifest):
         return deny(request, manifest, errors)
-    texts = (str(each).removeprefix("warning: ") for each in context_warnings(manifest, around))
+    texts = (_line(each).removeprefix("warning: ") for each in context_warnings(manifest, around))
     return allow(request, warnings=_first(texts))
 
 
@@ -133,8 +133,8 @@ def review_config_map(
         return allow(request)
     faults = config_map_faults(manifest, check_settings)
     if not faults:
-        return allow(request, warnings=_first(config_map_warnings(manifest, advise_on_settings)))
-    lines = "\n".join(f"  {fault}" for fault in _first(faults))
+        return allow(request, warnings=_first(map(_cut, config_map_warnings(manifest, advise_on_settings))))
+    lines = "\n".join(f"  {fault}" for fault in _first(map(_cut, faults)))
     return refuse(request, f"{subject_of(manifest)} is invalid:\n{lines}")
 
 
@@ -164,7 +164,7 @@ def deny(request: Json, manifest: Any, errors: list[FieldError]) -> Json:
 
     The first `SHOWN_FAULTS` by path are named, and how many more there are.
     """
-    lines = _first((str(error) for error in errors), at_least=len(errors) >= MOST_FAULTS)
+    lines = _first(map(_line, errors), at_least=len(errors) >= MOST_FAULTS)
     causes = [
         {"reason": "FieldValueInvalid", "field": _cut(error.path), "message": line}
         for error, line in zip(errors[:SHOWN_FAULTS], lines, strict=False)
@@ -174,12 +174,17 @@ def deny(request: Json, manifest: Any, errors: list[FieldError]) -> Json:
 
 
 def _first(lines: Iterable[str], *, at_least: bool = False) -> list[str]:
-    """The first lines, cut to a sensible length, and one that counts the others."""
+    """The first lines, and one that counts the others."""
     given = list(lines)
-    shown = [_cut(line) for line in given[:SHOWN_FAULTS]]
+    shown = given[:SHOWN_FAULTS]
     if len(given) > SHOWN_FAULTS:
         shown.append(f"... and {'at least ' if at_least else ''}{len(given) - SHOWN_FAULTS} more")
     return shown
+
+
+def _line(error: FieldError) -> str:
+    """A fault with the code of its rule, which is never cut off."""
+    return f"{_cut(str(error))} [{error.code}]"
 
 
 def _cut(line: str) -> str:

@@ -1,5 +1,6 @@
 """YAML and JSON documents that know the line of each of their members."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,10 +8,12 @@ from typing import Any
 
 import yaml
 
-from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, read_nodes
+from nodeless.api.rule_codes import RuleCode
+from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, read_apart
 
 _LIST = "List"
-_STEP = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
+#: `[2]`, `["karpenter.sh/do-not-disrupt"]`, `spec`.
+_STEP = re.compile(r'\[(\d+|\.\.\.)\]|\[("(?:[^"\\]|\\.)*")\]|([^.\[\]]+)')
 
 
 class BadManifests(ValueError):
@@ -19,6 +22,19 @@ class BadManifests(ValueError):
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
         self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a file, from its first character to the one behind its last; lines and columns from 1.
+
+    What spans lines has no end: its first line says enough.
+    """
+
+    line: int
+    column: int
+    end_line: int | None = None
+    end_column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,44 +51,91 @@ class Document:
 
     def place(self, path: str = "") -> tuple[int, int]:
         """Line and column of a member, counted from 1, or of the nearest there is."""
-        node = self.node
-        for index, name in _STEP.findall(path.removeprefix("$").lstrip(".")):
-            found = _member(node, index, name)
+        region = self.region(path)
+        return region.line, region.column
+
+    def region(self, path: str = "", *, key: bool = False) -> Region:
+        """Where a member is, or the nearest there is; with `key`, where its name is."""
+        node, name_node = self.node, None
+        for index, quoted, plain in _STEP.findall(path.removeprefix("$").lstrip(".")):
+            found = _member(node, index, json.loads(quoted) if quoted else plain)
             if found is None:
-                break
-            node = found
-        return node.start_mark.line + 1, node.start_mark.column + 1
+                return _region(node)
+            name_node, node = found
+        return _region(name_node if key and name_node is not None else node)
 
 
 def documents_of(file: str, text: str) -> Iterator[Document]:
-    """Every object of a file, the items of Lists one by one. Raises BadManifests."""
-    try:
-        for value, node in read_nodes(text):
-            yield from objects_of(file, value, node)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        hint = f"; {HELM_HINT}" if is_template(text) else ""
-        raise BadManifests([f"{file}:{line}: not YAML: {error.problem or error.context}{hint}"]) from None
-    except yaml.YAMLError as error:
-        raise BadManifests([f"{file}: not YAML: {' '.join(str(error).split())}"]) from None
+    """Every object of a file, the items of Lists one by one. Raises BadManifests with every fault of form."""
+    found, problems = readable_documents(file, text)
+    if problems:
+        raise BadManifests([f"{problem.file}:{problem.line}: {problem.message}" for problem in problems])
+    yield from found
 
 
-def objects_of(file: str, value: Any, node: yaml.Node) -> Iterator[Document]:
-    """A document, or the items of one that is a List, one by one. Raises BadManifests.
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a part of a file cannot be read.
+
+    Attributes:
+        file: Its name.
+        line: Where it begins, counted from 1.
+        column: The same.
+        message: What is wrong, and a hint.
+        code: The rule that it breaks.
+    """
+
+    file: str
+    line: int
+    column: int
+    message: str
+    code: RuleCode
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: error: {self.message} [{self.code}]"
+
+
+def readable_documents(file: str, text: str) -> tuple[list[Document], list[Problem]]:
+    """The objects of a file, and what is wrong with the parts of it that are none."""
+    documents: list[Document] = []
+    read, faults = read_apart(text)
+    problems = [_problem(file, text, fault) for fault in faults]
+    for value, node in read:
+        _collect(Document(file, value, node), documents, problems)
+    return documents, problems
+
+
+def _problem(file: str, text: str, fault: yaml.YAMLError) -> Problem:
+    mark = fault.problem_mark or fault.context_mark if isinstance(fault, yaml.MarkedYAMLError) else None
+    what = (fault.problem or fault.context) if isinstance(fault, yaml.MarkedYAMLError) else None
+    hint = f"; {HELM_HINT}" if is_template(text) else ""
+    return Problem(
+        file,
+        mark.line + 1 if mark else 1,
+        mark.column + 1 if mark else 1,
+        f"not YAML: {what or ' '.join(str(fault).split())}{hint}",
+        RuleCode.INVALID_YAML,
+    )
+
+
+def _collect(document: Document, documents: list[Document], problems: list[Problem]) -> None:
+    """A document, or the items of one that is a List, one by one.
 
     As kubectl has it, Lists may hold Lists, and the items of a DeploymentList need not say their kind.
     """
+    value, node = document.value, document.node
     if not (isinstance(value, dict) and str(value.get("kind", "")).endswith(_LIST) and "items" in value):
-        yield Document(file, value, node)
+        documents.append(document)
         return
     items = value["items"]
     if not isinstance(items, list):
-        at = Document(file, value, node).at("items")
-        raise BadManifests([f"{at}: the items of a {value['kind']} are no list"])
+        message = f"the items of a {value['kind']} are no list"
+        line, column = document.place("items")
+        problems.append(Problem(document.file, line, column, message, RuleCode.INVALID_LIST))
+        return
     listed = _member(node, "", "items")
-    for item, below in zip(items, listed.value if listed is not None else [node] * len(items), strict=True):
-        yield from objects_of(file, _with_kind(item, value), below)
+    for item, below in zip(items, listed[1].value if listed else [node] * len(items), strict=True):
+        _collect(Document(document.file, _with_kind(item, value), below), documents, problems)
 
 
 def _with_kind(item: Any, listed: dict[str, Any]) -> Any:
@@ -83,13 +146,20 @@ def _with_kind(item: Any, listed: dict[str, Any]) -> Any:
     return {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}
 
 
-def _member(node: yaml.Node, index: str, name: str) -> yaml.Node | None:
+def _member(node: yaml.Node, index: str, name: str) -> tuple[yaml.Node | None, yaml.Node] | None:
+    """The name of a member, which items of lists have none of, and the member."""
     if isinstance(node, yaml.MappingNode) and name:
         # What `<<` takes over stands before what replaces it.
         return next(
-            (value for key, value in reversed(node.value) if getattr(key, "value", None) == name), None
+            ((key, value) for key, value in reversed(node.value) if getattr(key, "value", None) == name), None
         )
     if isinstance(node, yaml.SequenceNode) and index.isdigit() and int(index) < len(node.value):
-        found: yaml.Node = node.value[int(index)]
-        return found
+        return None, node.value[int(index)]
     return None
+
+
+def _region(node: yaml.Node) -> Region:
+    begin, end = node.start_mark, node.end_mark
+    if end.line != begin.line:
+        return Region(begin.line + 1, begin.column + 1)
+    return Region(begin.line + 1, begin.column + 1, end.line + 1, end.column + 1)

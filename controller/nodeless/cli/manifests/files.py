@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
 from nodeless.cli.bounded_files import ENDINGS, STDIN, UnreadableFileError, files_below, read_text
-from nodeless.cli.manifests.documents import BadManifests, Document, objects_of
+from nodeless.cli.manifests.documents import Document, Problem, readable_documents
 from nodeless.cli.manifests.kustomize import build, is_kustomization, kustomizations_below
-from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, problem_of, read_nodes
+from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template
 
 
 @dataclass(slots=True)
@@ -21,12 +19,16 @@ class Reading:
 
     Attributes:
         documents: The objects in order, the items of Lists one by one.
+        files: The names of the files, in order.
         problems: One line for each file that cannot be read.
+        broken: The parts of files that can, and are no manifests.
         remarks: One line for each that can, and probably is not what was meant.
     """
 
     documents: list[Document] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    broken: list[Problem] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
 
@@ -35,6 +37,7 @@ def read_files(names: Sequence[str]) -> Reading:
     reading = Reading()
     for name in names:
         files, remarks = listed_files(name)
+        reading.files += files
         for file in files:
             try:
                 text = text_of_listed(file)
@@ -71,20 +74,10 @@ def text_of_listed(name: str) -> str:
 
 
 def _read_text(file: str, text: str, reading: Reading) -> None:
-    template = is_template(text)
-    try:
-        found = list(read_nodes(text))
-    except yaml.YAMLError as error:
-        reading.problems.append(
-            f"{file} is not YAML: {problem_of(error)}" + (f"; {HELM_HINT}" if template else "")
-        )
-        return
-    if not found:
+    documents, problems = readable_documents(file, text)
+    reading.documents += documents
+    reading.broken += problems
+    if not documents and not problems:
         reading.remarks.append(f"{file} holds no object")
-    if template:
+    if is_template(text) and not problems:
         reading.remarks.append(f"{file} holds expressions in {{{{ }}}}; {HELM_HINT}")
-    for value, node in found:
-        try:
-            reading.documents += objects_of(file, value, node)
-        except BadManifests as error:
-            reading.problems += error.faults

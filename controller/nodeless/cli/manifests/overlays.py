@@ -9,7 +9,7 @@ from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_OVERLAY, 
 from nodeless.api.reading_node_classes import read_node_class
 from nodeless.api.reading_overlays import read_overlay
 from nodeless.api.reading_pools import read_pool
-from nodeless.api.validation_v1beta1 import as_v1
+from nodeless.api.rule_codes import RuleCode
 from nodeless.launch.overlays import Evaluation
 from nodeless.model import events
 from nodeless.model.pools import EC2_NODE_CLASS as EC2_NODE_CLASS_KIND
@@ -37,6 +37,8 @@ def overlay_notes(found: Evaluation) -> Iterator[str]:
 def overlay_warnings(manifests: Iterable[Any]) -> dict[str, list[FieldError]]:
     """Warnings about the valid NodeOverlays of files by `NodeOverlay/name`, as far as the files tell.
 
+    `manifests`: the objects of all files, those of v1beta1 as v1 says them.
+
     Without a pool in the files, contradictions are looked for on a plain one.
     """
     snapshot = _snapshot(manifests)
@@ -54,12 +56,16 @@ def overlay_warnings(manifests: Iterable[Any]) -> dict[str, list[FieldError]]:
     catalog = bundled_catalog().with_spot_percent(100.0)
     found = offline_evaluation(catalog, snapshot, catalog.all_zones)
     warnings = {
-        f"{NODE_OVERLAY.kind}/{name}": [_warning("spec.weight", _told(str(contradiction)), _WEIGHT)]
+        f"{NODE_OVERLAY.kind}/{name}": [
+            _warning("spec.weight", _told(str(contradiction)), RuleCode.CONFLICTING_OVERLAYS, _WEIGHT)
+        ]
         for name, contradiction in found.contradictions.items()
     }
     for name in found.unused if known else ():
         message = "means no instance type of any pool of the files: it changes nothing"
-        warnings[f"{NODE_OVERLAY.kind}/{name}"] = [_warning("spec.requirements", message)]
+        warnings[f"{NODE_OVERLAY.kind}/{name}"] = [
+            _warning("spec.requirements", message, RuleCode.UNUSED_OVERLAY)
+        ]
     return warnings
 
 
@@ -67,14 +73,14 @@ def _told(contradiction: str) -> str:
     return f"no effect: {contradiction.partition('; hint: ')[0]}"
 
 
-def _warning(path: str, message: str, hint: str = "") -> FieldError:
-    return FieldError(path, ABSENT, message, hint, warning=True)
+def _warning(path: str, message: str, code: RuleCode, hint: str = "") -> FieldError:
+    return FieldError(path, ABSENT, message, hint, warning=True, code=code)
 
 
 def _snapshot(manifests: Iterable[Any]) -> Snapshot:
     """The pools, node classes and NodeOverlays of files that can be used."""
     snapshot = Snapshot()
-    for manifest in map(as_v1, manifests):
+    for manifest in manifests:
         with contextlib.suppress(InvalidObject):
             if NODE_OVERLAY.describes(manifest):
                 snapshot = apply(snapshot, events.NodeOverlaySeen(read_overlay(manifest)))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -14,6 +15,9 @@ from nodeless.cli.manifests.yaml_loader import Loader
 _ESCAPE = re.compile(
     r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
+
+#: A line that ends a document and begins one, whatever stands around it.
+_DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 HELM_HINT = "hint: if this is a Helm template, check what `helm template` prints"
 
@@ -40,16 +44,37 @@ def read_nodes(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     yield from found
 
 
+def read_apart(text: str) -> tuple[list[tuple[Any, yaml.Node]], list[yaml.YAMLError]]:
+    """The same as far as it can be read: the documents that are YAML, and what is wrong with the others."""
+    try:
+        return list(read_nodes(text)), []
+    except yaml.YAMLError as error:
+        found: list[tuple[Any, yaml.Node]] = []
+        faults: list[yaml.YAMLError] = []
+        pieces = _pieces(text)
+        if len(pieces) == 1:
+            return [], [error]
+        for piece in pieces:
+            try:
+                found += _read(piece)
+            except yaml.YAMLError as fault:
+                faults.append(fault)
+        return found, faults
+
+
+def _pieces(text: str) -> list[str]:
+    """The documents of a text, each on its own lines."""
+    starts = [0, *(match.start() for match in _DOCUMENT.finditer(text)), len(text)]
+    return [
+        "\n" * text.count("\n", 0, start) + text[start:end]
+        for start, end in pairwise(starts)
+        if text[start:end].strip()
+    ]
+
+
 def is_template(text: str) -> bool:
     """Whether a text holds expressions as Helm's templates do; rules of Prometheus and dashboards do, too."""
     return "{{" in text
-
-
-def problem_of(error: yaml.YAMLError) -> str:
-    """What is wrong with a text, and where, in one line."""
-    if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark or error.context_mark):
-        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem or error.context}"
-    return " ".join(str(error).split())
 
 
 def _read(text: str) -> Iterator[tuple[Any, yaml.Node]]:
@@ -76,7 +101,9 @@ def _json_pieces(text: str) -> list[str]:
             _, position = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             return []
-        pieces.append("\n" * text.count("\n", 0, start) + _ESCAPE.sub(_unpaired, text[start:position]))
+        before = text[:start]
+        place = "\n" * before.count("\n") + " " * (start - before.rfind("\n") - 1)
+        pieces.append(place + _ESCAPE.sub(_unpaired, text[start:position]))
     return pieces
 
 

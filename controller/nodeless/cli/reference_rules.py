@@ -1,0 +1,109 @@
+"""The page of rules: every code of `nodeless validate` and of the webhook, with an example and what to do."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from nodeless.api.errors import FieldError
+from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
+from nodeless.api.kinds import PROVISIONER as PROVISIONER_KIND
+from nodeless.api.rule_codes import RuleCode
+from nodeless.api.validation import validate
+from nodeless.api.validation_v1beta1 import as_v1
+from nodeless.cli.manifests.documents import Document, readable_documents
+from nodeless.cli.offline import faults_of
+from nodeless.cli.reference_text import page
+from nodeless.cli.rule_index import CLASS, POOL, PROVISIONER, RULES, Rule
+
+_INTRODUCTION = """The rules that `nodeless validate` checks files by and the webhook checks objects by. A code never changes its
+meaning. `validate` writes it at the end of a line, `FILE:LINE:COL: error|warning: message [CODE]`, and into each of its other
+formats (`-o json`, `-o github`, `-o sarif`); the webhook writes it behind each fault and each warning.
+
+An error keeps the object from being accepted. A warning does not. Codes of events, conditions and plans are in
+[messages](messages.md)."""
+
+#: Objects without a fault or a warning, of which the examples change a part.
+_BASES: Mapping[str, Mapping[str, Any]] = {
+    POOL: {
+        "apiVersion": NODE_POOL.api_version,
+        "kind": NODE_POOL.kind,
+        "metadata": {"name": "general"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeClassRef": {"group": EC2_NODE_CLASS.group, "kind": CLASS, "name": "general"},
+                    "requirements": [],
+                }
+            }
+        },
+    },
+    CLASS: {
+        "apiVersion": EC2_NODE_CLASS.api_version,
+        "kind": EC2_NODE_CLASS.kind,
+        "metadata": {"name": "general"},
+        "spec": {
+            "role": "nodes",
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": [{"id": "subnet-0123456789abcdef0"}],
+            "securityGroupSelectorTerms": [{"id": "sg-0123456789abcdef0"}],
+        },
+    },
+    PROVISIONER: {
+        "apiVersion": PROVISIONER_KIND.api_version,
+        "kind": PROVISIONER_KIND.kind,
+        "metadata": {"name": "general"},
+        "spec": {"providerRef": {"name": "general"}, "ttlSecondsAfterEmpty": 30},
+    },
+}
+
+
+def rule_pages() -> dict[str, str]:
+    """The page by its file name."""
+    parts = [_INTRODUCTION]
+    for level, title in (("error", "Errors"), ("warning", "Warnings")):
+        parts.append(f"## {title}")
+        for code in sorted(code for code, rule in RULES.items() if rule.level == level):
+            parts += _paragraphs(code, RULES[code])
+    return {"rules.md": page("Rules", *parts)}
+
+
+def messages_of(rule: Rule) -> Iterator[tuple[RuleCode, str]]:
+    """The code and the line of each fault and warning of a rule's example."""
+    if rule.kind:
+        manifest = _merged(_BASES[rule.kind], yaml.safe_load(rule.example))
+        documents = [Document("example", manifest, yaml.compose(yaml.safe_dump(manifest)))]
+        if rule.before:
+            before = _merged(_BASES[rule.kind], yaml.safe_load(rule.before))
+            yield from map(_said, validate(manifest, before))
+            return
+    else:
+        documents, problems = readable_documents("example", rule.example)
+        yield from ((problem.code, problem.message) for problem in problems)
+    for document, faults in faults_of(documents):
+        yield from map(_said, faults)
+        yield from map(_said, as_v1(document.value).changes)
+
+
+def _said(fault: FieldError) -> tuple[RuleCode, str]:
+    return fault.code, str(fault).removeprefix("warning: ")
+
+
+def _paragraphs(code: RuleCode, rule: Rule) -> Iterator[str]:
+    yield f"### {code}"
+    yield f"{rule.meaning} **What to do:** {rule.remedy}"
+    part = f", a part of a {rule.kind}" if rule.kind else ""
+    yield f"Example{part}:"
+    yield f"```yaml\n{rule.example.rstrip().removesuffix('---').rstrip()}\n```"
+    said = next((text for found, text in messages_of(rule) if found == code), None)
+    if said is not None:
+        yield f"```text\n{rule.level}: {said} [{code}]\n```"
+
+
+def _merged(base: Any, change: Any) -> Any:
+    """An object with a change as in a merge patch: null removes a member."""
+    if not (isinstance(base, Mapping) and isinstance(change, Mapping)):
+        return change
+    merged = {name: _merged(base.get(name), value) for name, value in change.items() if value is not None}
+    kept = {name: value for name, value in base.items() if name not in change}
+    return {**kept, **merged}
