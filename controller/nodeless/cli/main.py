@@ -85,6 +85,12 @@ ENTRIES = (
         "nodeless.cli.offline:offline",
     ),
     Entry(
+        "schema",
+        "Print the JSON Schema of a document that a command writes with -o json; without a kind, list them.",
+        _MANIFESTS,
+        f"{_COMMANDS}.schema:schemas",
+    ),
+    Entry(
         "run",
         "Run one replica of the controller: settings come from flags, the environment and the cluster.",
         _CONTROLLER,
@@ -106,7 +112,8 @@ ENTRIES = (
     ),
     Entry(
         "reference",
-        "Write the reference pages: settings, metrics, events, kinds and fields, commands, messages, rules.",
+        "Write the reference pages: settings, metrics, events, kinds and fields, commands, messages, "
+        "rules, schemas.",
         _OWN,
         "nodeless.cli.reference:reference",
     ),

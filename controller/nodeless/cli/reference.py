@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from the code: settings, metrics, events, kinds, commands, messages, rules.
+"""The pages of docs/ that are made from the code: settings, metrics, events, kinds, commands, messages, rules, schemas.
 
 `nodeless reference docs` writes them; `--check`, and a test, keep them equal to the code.
 """
@@ -26,7 +26,7 @@ def write(
         bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference")
     ] = False,
 ) -> None:
-    """Write the reference pages: settings, metrics, events, kinds and fields, commands, messages, rules."""
+    """Write the reference pages: settings, metrics, events, kinds and fields, commands, messages, rules, schemas."""
     stale = []
     for name, text in pages().items():
         file = directory / name
@@ -48,9 +48,10 @@ def pages() -> dict[str, str]:
     from nodeless.cli.reference_fields import field_pages  # noqa: PLC0415
     from nodeless.cli.reference_messages import message_pages  # noqa: PLC0415
     from nodeless.cli.reference_rules import rule_pages  # noqa: PLC0415
+    from nodeless.cli.reference_schemas import schema_pages  # noqa: PLC0415
 
     tables = {"settings.md": _settings(), "metrics.md": _metrics(), "events.md": _events()}
-    return {**tables, **field_pages(), **command_pages(), **message_pages(), **rule_pages()}
+    return {**tables, **field_pages(), **command_pages(), **message_pages(), **rule_pages(), **schema_pages()}
 
 
 def _settings() -> str:

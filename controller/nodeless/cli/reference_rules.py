@@ -11,7 +11,7 @@ from nodeless.api.kinds import PROVISIONER as PROVISIONER_KIND
 from nodeless.api.rule_codes import RuleCode
 from nodeless.api.validation import validate
 from nodeless.api.validation_v1beta1 import as_v1
-from nodeless.cli.manifests.documents import Document, readable_documents
+from nodeless.cli.manifests.documents import readable_documents
 from nodeless.cli.offline import faults_of
 from nodeless.cli.reference_text import page
 from nodeless.cli.rule_index import CLASS, POOL, PROVISIONER, RULES, Rule
@@ -72,7 +72,7 @@ def messages_of(rule: Rule) -> Iterator[tuple[RuleCode, str]]:
     """The code and the line of each fault and warning of a rule's example."""
     if rule.kind:
         manifest = _merged(_BASES[rule.kind], yaml.safe_load(rule.example))
-        documents = [Document("example", manifest, yaml.compose(yaml.safe_dump(manifest)))]
+        documents, _ = readable_documents("example", yaml.safe_dump(manifest))
         if rule.before:
             before = _merged(_BASES[rule.kind], yaml.safe_load(rule.before))
             yield from map(_said, validate(manifest, before))
