@@ -82,6 +82,32 @@ def test_with_yes_the_objects_are_free_though_the_webhooks_of_the_dead_refuse_al
     assert not refused(api)
 
 
+def test_what_eks_auto_mode_holds_is_left_to_its_own_controller(api, claimed, nodeless, orphaned):
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": f"auto-{claimed}", "finalizers": [TERMINATION]},
+        "spec": {
+            "nodeClassRef": {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"},
+            "requirements": [],
+        },
+    }
+    labels = {"eks.amazonaws.com/compute-type": "auto"}
+    node = {"name": f"auto-{claimed}", "labels": labels, "finalizers": [TERMINATION]}
+    api.create(claim)
+    api.create({"apiVersion": "v1", "kind": "Node", "metadata": node})
+    theirs = [f"{CLAIMS}/auto-{claimed}", f"{NODES}/auto-{claimed}"]
+    try:
+        told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--yes")
+        assert told.exit_code == 0, told.output
+        assert "auto-" not in told.stdout
+        assert [api.get(path)["metadata"]["finalizers"] for path in theirs] == [[TERMINATION]] * 2
+    finally:
+        for path in theirs:
+            api.patch(path, {"metadata": {"finalizers": []}})
+            api.delete(path)
+
+
 def test_while_a_controller_leads_nothing_is_let_go(api, claimed, nodeless, orphaned):
     over = threading.Event()
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{claimed}/leases"

@@ -275,3 +275,34 @@ def test_a_claim_that_cannot_be_read_is_seen_all_the_same():
     assert key == "default-abcde"
     assert seen.claim.provider_id == "aws:///us-east-1a/i-1"
     assert "requirements" in seen.claim.invalid
+
+
+DELETED = "2026-01-01T00:00:00Z"
+AUTO_MODE = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}
+OURS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+
+
+def spec_of(kind, reference):
+    named = {"nodeClassRef": reference, "requirements": []}
+    return named if kind == "NodeClaim" else {"template": {"spec": named}}
+
+
+@pytest.mark.parametrize(("kind", "key"), [("NodeClaim", "one"), ("NodePool", "NodePool/one")])
+@pytest.mark.parametrize("broken", [False, True], ids=["sound", "broken"])
+def test_what_eks_auto_mode_serves_is_left_alone_in_whatever_state_it_is(kind, key, broken):
+    """Its kinds are Karpenter's: a claim taken for ours would be deleted for want of an instance."""
+    reported = []
+    kinds = watched_kinds(lambda *given: reported.append(given))
+    watched = next(each for each in kinds if each.path.endswith(f"/karpenter.sh/v1/{kind.lower()}s"))
+    manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": kind,
+        "metadata": {"name": "one", "uid": "u"} | ({"deletionTimestamp": DELETED} if broken else {}),
+        "spec": spec_of(kind, AUTO_MODE) | ({"requirements": "none", "weight": "x"} if broken else {}),
+    }
+
+    assert watched.decode(json.dumps(manifest).encode()) == (key, ())
+    assert reported == []
+    ours = {**manifest, "spec": spec_of(kind, OURS)}
+    own_key, seen = watched.decode(json.dumps(ours).encode())
+    assert (own_key, len(seen)) == (key, 1)

@@ -155,6 +155,12 @@ def test_an_orphaned_node_is_let_go_once_it_is_deleted():
     assert removal.kind == "Node"
 
 
+def test_a_node_of_eks_auto_mode_is_let_go_by_its_own_controller():
+    """It carries the same finalizer, and its claim is not among ours: it is being drained."""
+    node = replace(DELETED_NODE, labels={**DELETED_NODE.labels, "eks.amazonaws.com/compute-type": "auto"})
+    assert step_orphan(node).instructions == ()
+
+
 POD_STATES = st.sampled_from(
     [
         {},

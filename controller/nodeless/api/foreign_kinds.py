@@ -14,6 +14,26 @@ _NOT_READ = {
 }
 
 
+#: API groups of node classes whose pools and claims another controller serves.
+_OTHERS_GROUPS = frozenset({"eks.amazonaws.com"})
+
+
+def is_served_by_others(manifest: Any) -> bool:
+    """Whether a NodePool or NodeClaim names a node class of EKS Auto Mode, whose controller serves it.
+
+    Karpenter's kinds are Auto Mode's as well, in the same version: such a claim is somebody else's node. To
+    launch, drain or delete it, or to write its status, would be to fight over it. As in Karpenter, which
+    leaves alone what names a node class of another provider.
+    """
+    for path in (("spec", "template", "spec", "nodeClassRef"), ("spec", "nodeClassRef")):
+        found = manifest
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        if isinstance(found, Mapping) and found.get("group") in _OTHERS_GROUPS:
+            return True
+    return False
+
+
 def foreign_warning(manifest: Any) -> FieldError | None:
     """A warning about an object of a kind that is not read; None for any other object."""
     if not isinstance(manifest, Mapping):

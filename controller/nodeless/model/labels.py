@@ -87,6 +87,9 @@ TEARDOWN_LABEL = "nodeless.dev/teardown"
 TEARDOWN_DRAIN = "nodeless.dev/teardown-drain"
 
 CLUSTER_TAG_PREFIX = "kubernetes.io/cluster/"
+#: How EKS marks nodes that it makes itself: Fargate's, each for one pod, and those of its Auto Mode.
+COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
+FARGATE, AUTO_MODE = "fargate", "auto"
 CLUSTER_NAME_TAG = "eks:eks-cluster-name"
 MANAGED_TEMPLATE_TAG = "karpenter.k8s.aws/cluster"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from nodeless.model.instructions import DeleteClaim, Instruction, RemoveFinalizer, UpdateClaimStatus
-from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.labels import AUTO_MODE, COMPUTE_TYPE, TERMINATION_FINALIZER
 from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REBOOTING, REGISTERED_CONDITION, Node
 from nodeless.nodeclaim.consistency import step_consistency
 from nodeless.nodeclaim.consolidatable import step_consolidatable
@@ -93,8 +93,11 @@ def _as_one(first: UpdateClaimStatus, second: UpdateClaimStatus) -> UpdateClaimS
 def step_orphan(node: Node) -> Step:
     """A node that carries our finalizer but has no claim any more: let it go once it is deleted.
 
-    Happens only when somebody took the finalizer off the claim by hand; its instance is the collector's.
+    Happens only when somebody took the finalizer off the claim by hand; its instance is the collector's. A
+    node of EKS Auto Mode carries the same finalizer, and its claim is not ours: its controller drains it.
     """
+    if node.labels.get(COMPUTE_TYPE) == AUTO_MODE:
+        return Step()
     if node.deletion_timestamp is None or TERMINATION_FINALIZER not in node.finalizers:
         return Step()
     return Step((RemoveFinalizer(f"node:{node.name}", "Node", node.name, TERMINATION_FINALIZER, node.uid),))

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nodeless.model.labels import (
+    COMPUTE_TYPE,
+    FARGATE,
     HOSTNAME,
     INITIALIZED,
     NODE_NAME,
@@ -45,9 +47,6 @@ from nodeless.scheduling.pods.eligibility import claims_by_provider_id, leaving,
 from nodeless.scheduling.pods.selecting import selects
 from nodeless.scheduling.pods.volumes import Volumes, attachable
 
-#: The label by which EKS marks Fargate's nodes; each holds the one pod that it was made for.
-COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
-FARGATE = "fargate"
 _BOOT_TAINTS = frozenset(
     (
         "node.kubernetes.io/not-ready",
