@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nodeless import __version__
-from nodeless.cli.main import ENTRIES, app
+from nodeless.cli.main import ENTRIES, app, program_name
 
 POOLS = Path(__file__).parents[2] / "examples" / "plan" / "pools.yaml"
 #: What takes longer to import than a version, a page of help or the rules take altogether.
@@ -93,3 +93,25 @@ def test_a_shell_completes_commands_and_options(shell):
 
     assert "validate" in completed("nodeless va")
     assert "--default-instance-profile" in completed("nodeless convert --def")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/usr/bin/nodeless", "nodeless"),
+        ("/usr/bin/kubectl-nodeless", "kubectl nodeless"),
+        ("C:\\Scripts\\kubectl-nodeless.exe", "kubectl nodeless"),
+        ("/lib/nodeless/__main__.py", "nodeless"),
+    ],
+)
+def test_a_command_is_called_what_the_user_has_typed(path, said):
+    assert program_name(path) == said
+
+
+def test_the_plugin_of_kubectl_is_installed_and_speaks_of_itself():
+    """kubectl takes any program on PATH that is called so for its plugin."""
+    plugin = Path(sys.executable).with_name("kubectl-nodeless")
+    helped = subprocess.run([plugin, "plan", "--help"], capture_output=True, text=True, check=True)
+    assert "Usage: kubectl nodeless plan" in helped.stdout
+    wrong = subprocess.run([plugin, "valdate"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, "kubectl nodeless --help" in wrong.stderr) == (2, True)

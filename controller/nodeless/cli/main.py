@@ -147,6 +147,12 @@ def version() -> None:
     typer.echo(__version__)
 
 
+def program_name(path: str) -> str:
+    """What the user has typed, by the path of the program: kubectl starts its plugins as `kubectl-NAME`."""
+    name = path.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+    return "kubectl nodeless" if name == "kubectl-nodeless" else "nodeless"
+
+
 def main() -> None:
     """Run the command that the process was started with."""
     arguments = sys.argv[1:]
@@ -155,4 +161,4 @@ def main() -> None:
         from nodeless.operator.flags import spelled_out  # noqa: PLC0415
 
         arguments = spelled_out(arguments)
-    app(args=arguments, prog_name="nodeless")
+    app(args=arguments, prog_name=program_name(sys.argv[0]))
