@@ -18,10 +18,17 @@ COMMANDS = {
     "plan": ("plan", "examples/plan"),
     "why-pod": ("why", "deploy/model-server", "examples/plan"),
     "why-node": ("why", "new-1", "examples/plan"),
+    "migrate": ("migrate", "tests/migration/input"),
     "validate": ("validate", "tests/terminal/input/faulty.yaml"),
 }
-#: Only plans are laid out by the width: what the others print is in lines that the terminal folds.
-SCREENS = (*(("plan", width) for width in WIDTHS), ("why-pod", 80), ("why-node", 80), ("validate", 80))
+#: Only these are laid out by the width: what the others print is in lines that the terminal folds.
+_LAID_OUT = ("plan", "migrate")
+SCREENS = (
+    *((name, width) for name in _LAID_OUT for width in WIDTHS),
+    ("why-pod", 80),
+    ("why-node", 80),
+    ("validate", 80),
+)
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 #: Rows of the terminal: none of the commands looks at them.
 _ROWS = 50

@@ -91,6 +91,13 @@ ENTRIES = (
         f"{_COMMANDS}.schema:schemas",
     ),
     Entry(
+        "migrate",
+        "Propose pools and node classes for node groups of Cluster Autoscaler or pools of Karpenter, with "
+        "steps.",
+        _MANIFESTS,
+        f"{_COMMANDS}.migrate:migrations",
+    ),
+    Entry(
         "run",
         "Run one replica of the controller: settings come from flags, the environment and the cluster.",
         _CONTROLLER,

@@ -9,7 +9,7 @@ from nodeless.cli.command_group import Entry
 from nodeless.cli.reference_text import page, plain, table
 
 #: What a paragraph of a command's help begins with that is an example.
-_EXAMPLE = ("nodeless ", "kubectl ")
+_EXAMPLE = ("nodeless ", "kubectl ", "aws ")
 
 
 def command_pages() -> dict[str, str]:

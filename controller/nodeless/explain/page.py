@@ -30,16 +30,28 @@ ROWS_SHOWN = 40
 _SUMMARY = ("refused", "relaxed", "together")
 
 
-def page(report: Report, at: datetime) -> str:
+def page(
+    report: Report,
+    at: datetime,
+    command: str = "nodeless plan",
+    sections: Iterable[tuple[str, Sequence[str]]] = (),
+) -> str:
     """The page.
 
     Args:
         report: What it shows.
         at: When the report was made, in UTC.
+        command: What made it.
+        sections: A title and lines for each section that comes before the plan.
     """
     ordered = usages(report.nodes)
     palette = Palette.of(ordered)
-    sections = [
+    first = [
+        (f"part-{number}", escape(heading), _items(lines))
+        for number, (heading, lines) in enumerate(sections, start=1)
+    ]
+    parts = [
+        *first,
         ("refused", "Not placed", _refused(report.unplaced)),
         ("relaxed", "Preferences relaxed so that pods can be scheduled", _relaxed(report.relaxed)),
         ("together", "Kept together by required pod affinity", _together(report.together)),
@@ -48,19 +60,20 @@ def page(report: Report, at: datetime) -> str:
         ("workloads", "Workloads", _workloads(report, ordered, palette)),
         ("notes", "What this rests on", _items(report.notes)),
     ]
-    shown = [(name, title, inner) for name, title, inner in sections if inner]
+    shown = [(name, heading, inner) for name, heading, inner in parts if inner]
+    summary = {*_SUMMARY, *(name for name, *_ in first)}
     title = escape(_headline(report))
     text = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="data:,">\n<title>nodeless plan: {title}</title>\n'
+        f'<link rel="icon" href="data:,">\n<title>{escape(command)}: {title}</title>\n'
         f"<style>{STYLE}</style>\n</head>\n<body>\n"
-        f'<header><h1>{title}</h1>\n<p class="quiet">nodeless plan, {at:%Y-%m-%d %H:%M} UTC</p>\n'
+        f'<header><h1>{title}</h1>\n<p class="quiet">{escape(command)}, {at:%Y-%m-%d %H:%M} UTC</p>\n'
         f"{_cards(report)}{_contents(shown)}</header>\n<main>\n"
-        + "\n".join(_section(name, title, inner) for name, title, inner in shown if name in _SUMMARY)
+        + "\n".join(_section(*each) for each in shown if each[0] in summary)
         + _controls(report)
-        + "\n".join(_section(name, title, inner) for name, title, inner in shown if name not in _SUMMARY)
+        + "\n".join(_section(*each) for each in shown if each[0] not in summary)
         + f"\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
     # Names may hold halves of characters, which no encoding has.

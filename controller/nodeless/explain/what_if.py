@@ -21,6 +21,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.quantity import QuantityError
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import parse_resources
+from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.model.workloads import Workload, workload_of, workloads_called
 from nodeless.state import apply
@@ -94,9 +95,13 @@ def _without_pool(situation: Situation, argument: str) -> Situation:
 
 
 def _without_node(situation: Situation, argument: str) -> Situation:
-    """The node is gone, and the pods that it ran (but for daemons') look for a place."""
-    snapshot = situation.snapshot
-    for name in _matching("without-node", argument, snapshot.nodes):
+    names = _matching("without-node", argument, situation.snapshot.nodes)
+    return replace(situation, snapshot=without_nodes(situation.snapshot, names))
+
+
+def without_nodes(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """The nodes are gone, and the pods that they ran (but for daemons') look for a place."""
+    for name in names:
         node = snapshot.nodes[name]
         claim = snapshot.claim_of(node)
         for pod in list(snapshot.pods_on(name)):
@@ -106,7 +111,7 @@ def _without_node(situation: Situation, argument: str) -> Situation:
         snapshot = apply(snapshot, events.NodeGone(name))
         if claim is not None:
             snapshot = apply(snapshot, events.ClaimGone(claim.name))
-    return replace(situation, snapshot=snapshot)
+    return snapshot
 
 
 def _without_type(situation: Situation, argument: str) -> Situation:

@@ -134,8 +134,8 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
         refuse(f"--replicas {source.replicas!r} is not known; hint: {', '.join(_REPLICAS)}")
     if (source.strict or source.replicas != "current") and not source.files:
         refuse("--replicas and --strict are about manifests; hint: give the files, or leave them out")
-    sold = _catalog(source.catalog, source.spot_percent)
-    offer = Offer(sold, _zones(sold, source.zones))
+    sold = catalog_of(source.catalog, source.spot_percent)
+    offer = Offer(sold, zones_of(sold, source.zones))
     notes: list[str] = []
     if source.snapshot:
         situation = saved_situation(source.snapshot).situation
@@ -166,7 +166,8 @@ def _as_if(
         refuse(str(error))
 
 
-def _catalog(file: str, spot_percent: float) -> "CatalogFile":
+def catalog_of(file: str, spot_percent: float) -> "CatalogFile":
+    """The catalog of a file, or the bundled one; ends the command where it cannot be used."""
     from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, read_catalog  # noqa: PLC0415
     from nodeless.state.saving import SavedFormatError  # noqa: PLC0415
 
@@ -178,7 +179,8 @@ def _catalog(file: str, spot_percent: float) -> "CatalogFile":
         refuse(f"{file}: {error}")
 
 
-def _zones(sold: "CatalogFile", text: str) -> tuple[str, ...]:
+def zones_of(sold: "CatalogFile", text: str) -> tuple[str, ...]:
+    """Zones as `--zones` has them, else the first three; ends the command where one is not sold in."""
     zones = tuple(zone.strip() for zone in text.split(",") if zone.strip()) or sold.all_zones[:3]
     unknown = [zone for zone in zones if zone not in sold.all_zones]
     if unknown:

@@ -1,0 +1,127 @@
+"""`nodeless migrate`: from Cluster Autoscaler's node groups, or from Karpenter, to pools and node classes."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodeless.cli.bounded_files import STDIN
+from nodeless.cli.commands.inputs import CatalogOption, SpotPercent, Zones, catalog_of, zones_of
+from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, AsJson, format_of, write_document
+from nodeless.cli.commands.terms import refuse, remark
+
+if TYPE_CHECKING:
+    from nodeless.explain.migration.report import Migration
+
+migrations = typer.Typer()
+MANIFESTS = "manifests"
+_OUTPUT = "Output"
+
+
+@migrations.command(rich_help_panel="Manifests")
+def migrate(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|-...",
+            help="Answers of the AWS CLI in JSON, and objects of Kubernetes: the autoscaler's Deployment, "
+            "pools of "
+            "Karpenter, a dump of the cluster",
+        ),
+    ],
+    role: Annotated[
+        str, typer.Option(help="IAM role of the nodes, for groups of which neither role nor profile is known")
+    ] = "",
+    any_type: Annotated[
+        bool,
+        typer.Option(
+            "--any-type", help="Allow all current types of a group's architecture instead of its own"
+        ),
+    ] = False,
+    catalog: CatalogOption = "",
+    zones: Zones = "",
+    spot_percent: SpotPercent = 40.0,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="text, json, yaml, or manifests: to be applied", rich_help_panel=_OUTPUT
+        ),
+    ] = "text",
+    as_json: AsJson = False,
+    html: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="Write all of it as one HTML page; - is stdout", rich_help_panel=_OUTPUT
+        ),
+    ] = "",
+) -> None:
+    """Propose pools and node classes for node groups of Cluster Autoscaler or pools of Karpenter, with steps.
+
+    Shows the cost before and after on the same pods, the pods that would behave differently and why, what of
+    the input is not carried over, and the steps, each with its way back. Nothing is changed anywhere. Exit
+    code 0: every pod has a place; 1: some have none; 2: the input cannot be used.
+
+    aws eks describe-nodegroup --cluster-name shop --nodegroup-name web > web.json
+
+    kubectl get all,nodes,pdb,pv,pvc -A -o yaml > cluster.yaml
+
+    nodeless migrate web.json cluster.yaml
+
+    nodeless migrate web.json cluster.yaml -o manifests > pools.yaml
+    """
+    # Imported here: other commands do not need the solver.
+    from nodeless.cli.commands.migrating import Options, migration_of  # noqa: PLC0415
+
+    output = format_of(output, as_json=as_json, formats=(TEXT, JSON, YAML, MANIFESTS))
+    if html == STDIN and output != TEXT:
+        refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
+    sold = catalog_of(catalog, spot_percent)
+    made = migration_of(Options(files, role, any_type, zones_of(sold, zones) if zones else ()), sold)
+    if html:
+        _write_html(html, made)
+    if html != STDIN:
+        _print(made, output)
+    if made.refused:
+        raise typer.Exit(1)
+
+
+def _print(made: "Migration", output: str) -> None:
+    from nodeless.cli.commands.migrate_text import print_migration  # noqa: PLC0415
+
+    if output in DOCUMENTS:
+        write_document("MigrationReport", made.to_json(), output)
+    elif output == MANIFESTS:
+        typer.echo(manifests_text(made), nl=False)
+    else:
+        print_migration(made)
+
+
+def manifests_text(made: "Migration") -> str:
+    """The proposed objects as YAML, each pool with what it was made of."""
+    from nodeless.cli.manifests.yaml_writer import yaml_text  # noqa: PLC0415 - most calls do without it
+
+    origins = dict(made.origins)
+    parts = []
+    for manifest in made.manifests:
+        name = str(manifest["metadata"].get("name"))
+        remarked = f"# from {origins[name]}\n" if manifest["kind"] == "NodePool" and name in origins else ""
+        parts.append(remarked + yaml_text(manifest))
+    return "---\n".join(parts)
+
+
+def _write_html(file: str, made: "Migration") -> None:
+    from nodeless.cli.commands.migrate_text import sections  # noqa: PLC0415
+    from nodeless.explain.page import page  # noqa: PLC0415
+
+    if made.plan is None:
+        refuse("there is no pod to plan, so there is no page; hint: add a dump of the cluster")
+    text = page(made.plan, datetime.now(UTC), "nodeless migrate", sections(made))
+    if file == STDIN:
+        typer.echo(text, nl=False)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
+    remark(f"report written to {file}")

@@ -1,0 +1,168 @@
+"""The attributes by which a group chooses its instance types, as requirements of a pool."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from nodeless.explain.migration.ledger import Members
+from nodeless.model.labels import (
+    INSTANCE_ACCELERATOR_COUNT,
+    INSTANCE_CATEGORY,
+    INSTANCE_CPU,
+    INSTANCE_CPU_MANUFACTURER,
+    INSTANCE_ENCRYPTION_IN_TRANSIT,
+    INSTANCE_FAMILY,
+    INSTANCE_GENERATION,
+    INSTANCE_GPU_COUNT,
+    INSTANCE_LOCAL_NVME,
+    INSTANCE_MEMORY,
+    INSTANCE_SIZE,
+    INSTANCE_TYPE,
+)
+
+Term = dict[str, Any]
+_NO_LABEL = "no label of instance types says it; hint: name types or families in the pool's requirements"
+#: As EC2 counts them: families of which a newer one is sold.
+_OLDEST_CURRENT = 4
+_METAL = ["metal", "metal-16xl", "metal-24xl", "metal-32xl", "metal-48xl"]
+_MAKERS = {"intel": "intel", "amd": "amd", "amazon-web-services": "aws"}
+
+
+def requirements_of(members: Members) -> list[Term]:
+    """The requirements; what none can say is left. Raises BadAnswer."""
+    terms = [
+        *_range(members, "VCpuCount", INSTANCE_CPU),
+        *_range(members, "MemoryMiB", INSTANCE_MEMORY),
+        *_types(members),
+        *_generations(members),
+        *_kinds(members),
+        *_accelerators(members),
+        *_disks(members),
+    ]
+    makers = members.texts("CpuManufacturers", f"NodePool requirement {INSTANCE_CPU_MANUFACTURER}")
+    if makers:
+        terms.append(_in(INSTANCE_CPU_MANUFACTURER, [_MAKERS.get(maker, maker) for maker in makers]))
+    if members.take("RequireEncryptionInTransit", f"NodePool requirement {INSTANCE_ENCRYPTION_IN_TRANSIT}"):
+        terms.append(_in(INSTANCE_ENCRYPTION_IN_TRANSIT, ["true"]))
+    price = "the lowest price is looked for among all types that are allowed; no bound is needed"
+    members.leave(price, "SpotMaxPricePercentageOverLowestPrice", matters=False)
+    members.leave(price, "OnDemandMaxPricePercentageOverLowestPrice", matters=False)
+    members.leave(price, "MaxSpotPriceAsPercentageOfOptimalOnDemandPrice", matters=False)
+    members.leave("nodes are terminated, never hibernated", "RequireHibernateSupport")
+    members.leave(_NO_LABEL, "MemoryGiBPerVCpu", "NetworkInterfaceCount", "BaselineEbsBandwidthMbps")
+    members.leave(_NO_LABEL, "NetworkBandwidthGbps", "BaselinePerformanceFactors")
+    members.close()
+    return terms
+
+
+def _in(key: str, values: list[str], operator: str = "In") -> Term:
+    return {"key": key, "operator": operator, "values": values}
+
+
+def _range(members: Members, name: str, key: str) -> Iterator[Term]:
+    bounds = members.below(name)
+    if bounds is None:
+        return
+    least, most = (bounds.take(end, f"NodePool requirement {key}") for end in ("Min", "Max"))
+    for end, value in (("Min", least), ("Max", most)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise bounds.bad(end, value, "number")
+    if least:
+        yield _in(key, [str(math.ceil(least) - 1)], "Gt")
+    if most:
+        yield _in(key, [str(math.floor(most) + 1)], "Lt")
+    bounds.close()
+
+
+def _types(members: Members) -> Iterator[Term]:
+    """Names and families; `*` may stand for the end of a name only."""
+    for name, operator in (("AllowedInstanceTypes", "In"), ("ExcludedInstanceTypes", "NotIn")):
+        patterns = members.texts(name)
+        families = [pattern.removesuffix(".*") for pattern in patterns if pattern.endswith(".*")]
+        families = [family for family in families if "*" not in family]
+        names = [pattern for pattern in patterns if "*" not in pattern]
+        unsaid = [
+            pattern
+            for pattern in patterns
+            if pattern not in names and pattern.removesuffix(".*") not in families
+        ]
+        # What is allowed by family or by name cannot be one requirement: both would have to hold.
+        if operator == "In" and families and names:
+            unsaid, families, names = patterns, [], []
+        for listed, key in ((families, INSTANCE_FAMILY), (names, INSTANCE_TYPE)):
+            if listed:
+                members.ledger.carry(members.source, members.path(name), f"NodePool requirement {key}")
+                yield _in(key, listed, operator)
+        if unsaid:
+            members.ledger.leave(members.source, members.path(name), unsaid, _NO_LABEL)
+
+
+def _generations(members: Members) -> Iterator[Term]:
+    generations = members.texts("InstanceGenerations")
+    if generations == ["current"]:
+        members.ledger.carry(
+            members.source, members.path("InstanceGenerations"), f"NodePool requirement {INSTANCE_GENERATION}"
+        )
+        yield _in(INSTANCE_GENERATION, [str(_OLDEST_CURRENT)], "Gt")
+    elif generations:
+        members.ledger.leave(
+            members.source, members.path("InstanceGenerations"), generations, _NO_LABEL, matters=False
+        )
+
+
+def _kinds(members: Members) -> Iterator[Term]:
+    """Bare metal and burstable types, which EC2 leaves out unless they are allowed."""
+    metal = members.text("BareMetal") or "excluded"
+    if metal == "excluded":
+        yield _in(INSTANCE_SIZE, _METAL, "NotIn")
+    elif metal == "required":
+        yield _in(INSTANCE_SIZE, _METAL)
+    burstable = members.text("BurstablePerformance") or "excluded"
+    if burstable == "excluded":
+        yield _in(INSTANCE_CATEGORY, ["t"], "NotIn")
+    elif burstable == "required":
+        yield _in(INSTANCE_CATEGORY, ["t"])
+    for name, key in (("BareMetal", INSTANCE_SIZE), ("BurstablePerformance", INSTANCE_CATEGORY)):
+        if name in members:
+            members.ledger.carry(members.source, members.path(name), f"NodePool requirement {key}")
+
+
+def _accelerators(members: Members) -> Iterator[Term]:
+    """How many GPUs or accelerators; none unless they are asked for."""
+    counts = members.below("AcceleratorCount")
+    kinds = members.texts("AcceleratorTypes")
+    least = None if counts is None else counts.read("Min")
+    most = None if counts is None else counts.read("Max")
+    if counts is None and not kinds:
+        return
+    key = INSTANCE_GPU_COUNT if "gpu" in kinds or not kinds else INSTANCE_ACCELERATOR_COUNT
+    to = f"NodePool requirement {key}"
+    for name in ("AcceleratorCount", "AcceleratorTypes"):
+        if name in members:
+            members.ledger.carry(members.source, members.path(name), to)
+    if most == 0:
+        yield {"key": INSTANCE_GPU_COUNT, "operator": "DoesNotExist"}
+        yield {"key": INSTANCE_ACCELERATOR_COUNT, "operator": "DoesNotExist"}
+        return
+    yield _in(key, [str(max(int(least or 1), 1) - 1)], "Gt")
+    if most:
+        yield _in(key, [str(int(most) + 1)], "Lt")
+    members.leave(
+        "name the accelerator by its label, as karpenter.k8s.aws/instance-gpu-name",
+        "AcceleratorManufacturers",
+        "AcceleratorNames",
+        "AcceleratorTotalMemoryMiB",
+    )
+
+
+def _disks(members: Members) -> Iterator[Term]:
+    local = members.text("LocalStorage")
+    if local == "required":
+        yield _in(INSTANCE_LOCAL_NVME, ["0"], "Gt")
+    elif local == "excluded":
+        yield {"key": INSTANCE_LOCAL_NVME, "operator": "DoesNotExist"}
+    if local:
+        to = f"NodePool requirement {INSTANCE_LOCAL_NVME}"
+        members.ledger.carry(members.source, members.path("LocalStorage"), to)
+    members.leave(_NO_LABEL, "LocalStorageTypes")
+    yield from _range(members, "TotalLocalStorageGB", INSTANCE_LOCAL_NVME)

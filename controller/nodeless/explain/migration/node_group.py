@@ -1,0 +1,123 @@
+"""A node group, managed by EKS or made by hand, and what is read alike of both."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodeless.explain.migration.answers import Answers
+from nodeless.explain.migration.launch_templates import Launch
+from nodeless.explain.migration.ledger import BadAnswer, Members
+from nodeless.explain.migration.user_data import AL2023, CUSTOM
+from nodeless.model.labels import ON_DEMAND
+
+MANAGED, SELF_MANAGED = "nodegroup", "AutoScalingGroup"
+REQUIREMENT = "NodePool requirement "
+LABELS, TAINTS = "NodePool spec.template.metadata.labels", "NodePool spec.template.spec.taints"
+_MINIMUM = "pools have no minimum: unneeded nodes go; hint: a CapacityBuffer, or a pool with spec.replicas"
+_DESIRED = "follows from the pods"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInstance:
+    """An instance of a group."""
+
+    id: str
+    instance_type: str
+    zone: str
+
+
+@dataclass(slots=True)
+class NodeGroup:
+    """A node group: what its nodes are, and how many there may be."""
+
+    kind: str
+    """`nodegroup` or `AutoScalingGroup`."""
+    name: str
+    place: str
+    """The file that it is in."""
+    cluster: str = ""
+    scaling_groups: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    requirements: list[dict[str, Any]] = field(default_factory=list)
+    """By which its types are chosen, where they are not listed."""
+    capacity_types: tuple[str, ...] = (ON_DEMAND,)
+    zones: tuple[str, ...] = ()
+    """Empty: not known."""
+    minimum: int = 0
+    maximum: int = 0
+    desired: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: list[dict[str, str]] = field(default_factory=list)
+    resources: dict[str, str] = field(default_factory=dict)
+    """Of `node-template/resources`: what its nodes offer besides what their types do."""
+    spec: dict[str, Any] = field(default_factory=dict)
+    """Of its EC2NodeClass."""
+    unneeded_time: str = ""
+    """Of its own, where it has one."""
+    lifetime: int = 0
+    """Seconds; 0: no bound."""
+    update_nodes: str = ""
+    """How many nodes an update may take at once."""
+    instances: tuple[GroupInstance, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+    """Of its scaling groups."""
+    scheduled: tuple[str, ...] = ()
+    """Names of its scheduled actions."""
+    profile: str = ""
+
+    @property
+    def subject(self) -> str:
+        """`nodegroup/web`."""
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names by which the autoscaler may know it."""
+        return tuple(dict.fromkeys((*self.scaling_groups, self.name)))
+
+
+def leave_sizes(members: Members, group: NodeGroup, minimum: str, desired: str) -> None:
+    """What a pool has no counterpart of."""
+    if group.minimum:
+        members.ledger.leave(group.subject, members.path(minimum), group.minimum, _MINIMUM)
+    members.ledger.leave(group.subject, members.path(desired), group.desired, _DESIRED, matters=False)
+
+
+def set_image(group: NodeGroup, launch: Launch, members: Members) -> None:
+    """The image that a launch template names, and the family whose start-up data it understands."""
+    if not launch.image:
+        raise BadAnswer(
+            f"{group.place}: {group.subject}: there is no image in its launch template; hint: is the "
+            f"version right?"
+        )
+    parameter = launch.image.removeprefix("resolve:ssm:")
+    term = {"id": launch.image} if parameter == launch.image else {"ssmParameter": parameter}
+    group.spec["amiSelectorTerms"] = [term]
+    family = launch.start_up.family
+    if not family:
+        family = AL2023
+        reason = "its start-up data does not say of which family it is, AL2023 is assumed; hint: amiFamily"
+        members.ledger.leave(group.subject, "ImageId", launch.image, reason)
+    group.spec["amiFamily"] = family if family != CUSTOM else CUSTOM
+    members.ledger.carry(group.subject, "ImageId", "EC2NodeClass spec.amiSelectorTerms")
+
+
+def set_subnets(group: NodeGroup, subnets: list[str], answers: Answers) -> None:
+    """Its subnets, and the zones of those that are known."""
+    if subnets:
+        group.spec["subnetSelectorTerms"] = [{"id": subnet} for subnet in dict.fromkeys(subnets)]
+    known = {answers.zones[subnet] for subnet in subnets if subnet in answers.zones}
+    if known:
+        group.zones = tuple(sorted(known))
+
+
+def add_group_security(group: NodeGroup, answers: Answers) -> None:
+    """The cluster's own security group, which EKS puts on nodes whose template names none."""
+    if "securityGroupSelectorTerms" in group.spec:
+        return
+    for answer in answers.of("cluster"):
+        settings = answer.value.get("resourcesVpcConfig")
+        identity = settings.get("clusterSecurityGroupId") if isinstance(settings, dict) else None
+        if answer.name("name") == group.cluster and isinstance(identity, str) and identity:
+            group.spec["securityGroupSelectorTerms"] = [{"id": identity}]
+            return
+    group.spec["securityGroupSelectorTerms"] = [{"tags": {"aws:eks:cluster-name": group.cluster or "*"}}]

@@ -1,0 +1,293 @@
+"""The way from groups or Karpenter to nodeless, and back: each step with how to see that it worked."""
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nodeless.explain.migration.autoscaler import Autoscaler
+from nodeless.explain.migration.behavior import Difference
+from nodeless.explain.migration.node_group import MANAGED, NodeGroup
+from nodeless.explain.words import count, listed
+from nodeless.model.workloads import Workload
+
+#: The file of the manifests, as the commands name it.
+FILE = "pools.yaml"
+_PATCHED = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
+_NONE = "nothing to undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step.
+
+    Attributes:
+        title: What it does.
+        commands: The commands, in their order.
+        check: How to see that it worked.
+        undo: The commands back; where there are none, why.
+        caution: What to know before.
+    """
+
+    title: str
+    commands: tuple[str, ...]
+    check: str
+    undo: tuple[str, ...]
+    caution: str = ""
+
+
+def steps_from_groups(
+    groups: Sequence[NodeGroup],
+    autoscaler: Autoscaler,
+    differing: Sequence[Difference],
+    nodes: dict[str, tuple[str, ...]],
+) -> tuple[Step, ...]:
+    """From Cluster Autoscaler.
+
+    Args:
+        groups: The groups that are migrated.
+        autoscaler: What is known of its Deployment.
+        differing: Pods that would behave differently.
+        nodes: The nodes of each group, by its subject, as far as they are known.
+    """
+    return (
+        *_protect(differing),
+        _install(),
+        _apply("kubectl get ec2nodeclasses,nodepools: READY is True for each"),
+        *_stop_schedules(groups),
+        _stop_autoscaler(autoscaler),
+        *_reselect(differing),
+        *(step for group in groups for step in _move(group, nodes.get(group.subject, ()))),
+        _remove(groups, autoscaler),
+    )
+
+
+def steps_from_karpenter(differing: Sequence[Difference], *, older: bool) -> tuple[Step, ...]:
+    """From Karpenter; `older`: of v1alpha5, whose nodes have no NodeClaims."""
+    stop = Step(
+        "Stop Karpenter; nodes and pods keep running",
+        ("kubectl -n karpenter scale deployment karpenter --replicas 0",),
+        "kubectl -n karpenter get pods: none of Karpenter is left",
+        ("kubectl -n karpenter scale deployment karpenter --replicas 2",),
+        "two controllers that serve the same pending pods launch nodes twice",
+    )
+    replace = Step(
+        "Replace the nodes that Karpenter v0 has launched, a few at a time",
+        (
+            "kubectl get nodes -l karpenter.sh/provisioner-name",
+            "kubectl drain NODE --ignore-daemonsets --delete-emptydir-data",
+            "aws ec2 terminate-instances --instance-ids ID",
+            """kubectl patch node NODE --type merge -p '{"metadata":{"finalizers":null}}'""",
+            "kubectl delete node NODE",
+        ),
+        "kubectl get nodeclaims: a claim for the pods that moved; kubectl get pods -A: none stays pending",
+        ("kubectl uncordon NODE",),
+        "a node that is terminated does not come back; stop after the drain to undo it",
+    )
+    keep = Step(
+        "Look at the nodes that Karpenter v1 has launched; nothing needs to be done",
+        ("kubectl get nodeclaims",),
+        "the same claims as before; they follow their pools' rules",
+        (_NONE,),
+    )
+    return (
+        *_protect(differing),
+        stop,
+        _install(),
+        _apply("kubectl get ec2nodeclasses,nodepools: READY is True for each"),
+        *_reselect(differing),
+        replace if older else keep,
+    )
+
+
+def _protect(differing: Iterable[Difference]) -> Iterator[Step]:
+    """Annotations that must be there before anything is moved."""
+    patches: dict[Workload, dict[str, str]] = {}
+    for entry in differing:
+        if entry.annotations and entry.code in ("SafeToEvict", "DoNotEvict"):
+            patches.setdefault(entry.workload, {}).update(entry.annotations)
+    commands, undo = [], []
+    for workload, annotations in sorted(patches.items()):
+        made = _annotate(workload, annotations)
+        commands += made[0]
+        undo += made[1]
+    if commands:
+        yield Step(
+            "Carry over the annotations that keep pods where they are",
+            tuple(commands),
+            "kubectl describe pod: the annotation is on the pods",
+            tuple(undo),
+            "a changed pod template restarts the pods of a workload; do it when they may restart",
+        )
+
+
+def _annotate(workload: Workload, annotations: dict[str, str]) -> tuple[list[str], list[str]]:
+    kind, name = workload.kind.lower(), workload.name
+    if workload.kind not in _PATCHED:
+        pairs = [f"{key}={value}" for key, value in annotations.items()]
+        there = f"kubectl -n {workload.namespace} annotate {kind} {name}"
+        return [f"{there} {' '.join(pairs)}"], [f"{there} {' '.join(f'{key}-' for key in annotations)}"]
+    there = f"kubectl -n {workload.namespace} patch {kind} {name} --type merge -p"
+    patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+    back = {"spec": {"template": {"metadata": {"annotations": dict.fromkeys(annotations)}}}}
+    return (
+        [f"{there} {shlex.quote(json.dumps(patch, separators=(',', ':')))}"],
+        [f"{there} {shlex.quote(json.dumps(back, separators=(',', ':')))}"],
+    )
+
+
+def _reselect(differing: Iterable[Difference]) -> Iterator[Step]:
+    """Selectors of labels that only groups have, once the pools are there."""
+    commands, undo, by_hand = [], [], []
+    for entry in differing:
+        if entry.code != "GroupLabel":
+            continue
+        workload = entry.workload
+        if entry.reselect is None or workload.kind not in _PATCHED:
+            by_hand.append(str(workload))
+            continue
+        there = (
+            f"kubectl -n {workload.namespace} patch {workload.kind.lower()} {workload.name} --type merge -p"
+        )
+        (old, before), (new, after) = entry.reselect.old, entry.reselect.new
+        commands.append(f"{there} {_selecting({old: None, new: after})}")
+        undo.append(f"{there} {_selecting({old: before, new: None})}")
+    if not commands and not by_hand:
+        return
+    more = f"; by hand, where pods are made: {listed(by_hand)}" if by_hand else ""
+    yield Step(
+        f"Have pods select pools instead of groups{more}",
+        tuple(commands),
+        "kubectl get nodeclaims: claims for these pods, which restart on the nodes of pools",
+        tuple(undo) or ("as before, where pods are made",),
+        "a changed pod template restarts the pods of a workload",
+    )
+
+
+def _selecting(selector: dict[str, str | None]) -> str:
+    patch = {"spec": {"template": {"spec": {"nodeSelector": selector}}}}
+    return shlex.quote(json.dumps(patch, separators=(",", ":")))
+
+
+def _install() -> Step:
+    return Step(
+        "Install nodeless (docs/guides/install-with-helm.md, or with Pulumi or Terraform)",
+        (
+            "helm upgrade --install karpenter-crd charts/nodeless-crd --namespace karpenter "
+            "--create-namespace",
+            "helm upgrade --install karpenter charts/nodeless --namespace karpenter --values values.yaml",
+        ),
+        "kubectl -n karpenter rollout status deployment/karpenter; without pools it launches nothing",
+        ("helm uninstall karpenter karpenter-crd --namespace karpenter",),
+    )
+
+
+def _apply(check: str) -> Step:
+    return Step(
+        "Apply the proposed pools and node classes",
+        (f"nodeless validate {FILE}", f"kubectl apply -f {FILE}"),
+        check,
+        (f"kubectl delete -f {FILE}",),
+        "from here on pending pods get nodes of the pools; deleting a pool drains and ends its nodes",
+    )
+
+
+def _stop_schedules(groups: Sequence[NodeGroup]) -> Iterator[Step]:
+    names = [
+        (group.scaling_groups[0], name)
+        for group in groups
+        for name in group.scheduled
+        if group.scaling_groups
+    ]
+    if names:
+        yield Step(
+            "Stop the scheduled actions, which would set the sizes of groups again",
+            tuple(
+                f"aws autoscaling delete-scheduled-action --auto-scaling-group-name {shlex.quote(group)} "
+                f"--scheduled-action-name {shlex.quote(name)}"
+                for group, name in names
+            ),
+            "aws autoscaling describe-scheduled-actions: none is left",
+            (
+                "aws autoscaling put-scheduled-update-group-action, with the sizes and times of the list "
+                "above",
+            ),
+        )
+
+
+def _stop_autoscaler(autoscaler: Autoscaler) -> Step:
+    namespace, _, name = (autoscaler.deployment or "kube-system/cluster-autoscaler").partition("/")
+    there = f"kubectl -n {namespace} scale deployment {name} --replicas"
+    return Step(
+        "Stop Cluster Autoscaler; its nodes keep running",
+        (f"{there} 0",),
+        f"kubectl -n {namespace} get deployment {name}: 0 ready; a new pending pod gets a NodeClaim",
+        (f"{there} {max(autoscaler.replicas, 1)}",),
+        "both would add nodes for the same pending pods",
+    )
+
+
+def _move(group: NodeGroup, nodes: Sequence[str]) -> Iterator[Step]:
+    chosen = f"-l eks.amazonaws.com/nodegroup={group.name}" if group.kind == MANAGED else " ".join(nodes)
+    about = f"{group.subject} ({count(len(nodes), 'node')})" if nodes else group.subject
+    find: tuple[str, ...] = ()
+    if not chosen:
+        chosen = "NODE..."
+        find = (
+            "aws autoscaling describe-auto-scaling-groups --auto-scaling-group-names "
+            f"{shlex.quote(group.name)} --query 'AutoScalingGroups[].Instances[].InstanceId'",
+        )
+    yield Step(
+        f"Move the pods of {about}",
+        (
+            *find,
+            f"kubectl cordon {chosen}",
+            f"kubectl drain {chosen} --ignore-daemonsets --delete-emptydir-data",
+        ),
+        "kubectl get nodeclaims, kubectl get pods -A --field-selector status.phase=Pending: all pods have "
+        "a node",
+        (f"kubectl uncordon {chosen}",),
+        "budgets of pods are kept; pods that wait for one keep the drain waiting",
+    )
+    yield Step(
+        f"Set {group.subject} to no nodes",
+        (_resize(group, 0, 0),),
+        f"kubectl get nodes {chosen}: none is left",
+        (_resize(group, group.minimum, group.desired),),
+        "its instances end; undone, it launches new ones, and pods come back as the pool's nodes are drained",
+    )
+
+
+def _resize(group: NodeGroup, minimum: int, desired: int) -> str:
+    if group.kind == MANAGED:
+        sizes = f"minSize={minimum},maxSize={max(group.maximum, 1)},desiredSize={desired}"
+        return (
+            f"aws eks update-nodegroup-config --cluster-name {group.cluster} --nodegroup-name {group.name} "
+            f"--scaling-config {sizes}"
+        )
+    return (
+        f"aws autoscaling update-auto-scaling-group --auto-scaling-group-name {shlex.quote(group.name)} "
+        f"--min-size {minimum} --max-size {group.maximum} --desired-capacity {desired}"
+    )
+
+
+def _remove(groups: Sequence[NodeGroup], autoscaler: Autoscaler) -> Step:
+    namespace, _, name = (autoscaler.deployment or "kube-system/cluster-autoscaler").partition("/")
+    commands = [f"kubectl -n {namespace} delete deployment {name}"]
+    for group in groups:
+        if group.kind == MANAGED:
+            commands.append(
+                f"aws eks delete-nodegroup --cluster-name {group.cluster} --nodegroup-name {group.name}"
+            )
+        else:
+            commands.append(
+                f"aws autoscaling delete-auto-scaling-group --auto-scaling-group-name "
+                f"{shlex.quote(group.name)}"
+            )
+    return Step(
+        "Remove the groups and Cluster Autoscaler, when you need no way back",
+        tuple(commands),
+        f"no group is left: {listed([group.subject for group in groups])}",
+        ("make the groups again from your templates; there is no other way back from this step",),
+        "keep the groups at no nodes for as long as you may want to go back: they cost nothing",
+    )
