@@ -19,10 +19,11 @@ COMMANDS = {
     "why-pod": ("why", "deploy/model-server", "examples/plan"),
     "why-node": ("why", "new-1", "examples/plan"),
     "migrate": ("migrate", "tests/migration/input"),
+    "advise": ("advise", "examples/plan"),
     "validate": ("validate", "tests/terminal/input/faulty.yaml"),
 }
 #: Only these are laid out by the width: what the others print is in lines that the terminal folds.
-_LAID_OUT = ("plan", "migrate")
+_LAID_OUT = ("plan", "migrate", "advise")
 SCREENS = (
     *((name, width) for name in _LAID_OUT for width in WIDTHS),
     ("why-pod", 80),

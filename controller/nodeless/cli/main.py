@@ -42,6 +42,13 @@ ENTRIES = (
         f"{_COMMANDS}.top:views",
     ),
     Entry(
+        "advise",
+        "Show what would save money, ranked by dollars a month, each tried by the solver on the pods there "
+        "are.",
+        _PLANS,
+        f"{_COMMANDS}.advise:advices",
+    ),
+    Entry(
         "snapshot",
         "Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.",
         _PLANS,

@@ -1,0 +1,89 @@
+"""Advice as text for a terminal or a pipe."""
+
+from collections.abc import Iterator
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from nodeless.cli.commands.plan_text import PIPE_WIDTH
+from nodeless.cli.manifests.yaml_writer import yaml_text
+from nodeless.cli.tables import NOTHING, Column, FittedTable, indented
+from nodeless.explain.advice.ranking import Advice, AdviceReport, held_line
+from nodeless.explain.report import MONTH
+from nodeless.explain.words import count
+
+_COLUMNS = (
+    Column("", right=True),
+    Column("USD/month", right=True),
+    Column("alone", right=True),
+    Column("advice", folds=True, least=40),
+)
+
+
+def print_advice(made: AdviceReport) -> None:
+    """Print the ranking, then each piece of advice with its change, risk and reason."""
+    terminal = Console(highlight=False)
+    console = terminal if terminal.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
+    with console.capture() as captured:
+        _print(made, console)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
+
+
+def _print(made: AdviceReport, console: Console) -> None:
+    for note in made.notes:
+        _line(console, note, 0, "dim")
+    for line in _summary(made):
+        _line(console, line, 0)
+    if made.advice:
+        rows = [_row(number, one) for number, one in enumerate(made.advice, 1)]
+        console.print()
+        console.print(FittedTable(_COLUMNS, rows), soft_wrap=True)
+        _line(console, "USD/month: saved on top of the lines above; alone: saved by that one.", 0, "dim")
+    for number, one in enumerate(made.advice, 1):
+        _print_one(number, one, console)
+    for title, lines in (("Tried, and saves nothing", made.tried), ("Worth a look", made.remarks)):
+        if lines:
+            console.print(Text(f"\n{title}", style="bold"))
+        for line in lines:
+            _line(console, line, 2)
+
+
+def _summary(made: AdviceReport) -> Iterator[str]:
+    yield f"now {made.now.price:,.4f} USD/h, {made.now.price * MONTH:,.2f} USD/month"
+    if made.advice:
+        saved = made.together * MONTH
+        part = 100 * made.together / made.now.price if made.now.price else 0
+        yield f"all advice together saves {saved:,.2f} USD/month ({part:.0f} %)"
+    else:
+        yield "nothing that was tried saves money"
+    if made.now.unpriced:
+        yield f"not counted: {count(made.now.unpriced, 'node')} of which no price is known"
+    if made.now.refused:
+        yield f"{count(made.now.refused, 'pod')} cannot be placed, and are in no figure: see `nodeless plan`"
+    if line := held_line(made.anew):
+        yield line
+
+
+def _row(number: int, one: Advice) -> tuple[str, ...]:
+    on_top = NOTHING if one.on_top is None else f"{one.on_top * MONTH:,.2f}"
+    return (f"{number}", on_top, f"{one.alone * MONTH:,.2f}", one.title)
+
+
+def _print_one(number: int, one: Advice, console: Console) -> None:
+    console.print()
+    for line in indented(f"{number}. {one.title} [{one.code}]", console.width, 0, "bold"):
+        console.print(line, soft_wrap=True)
+    _line(console, f"found: {one.how}", 3)
+    _line(console, f"risk: {one.risk}", 3)
+    for other in one.excludes:
+        _line(console, f"excludes: {other}", 3)
+    for fragment in one.change:
+        for written in yaml_text(fragment).splitlines():
+            console.print(Text(f"   | {written}"), soft_wrap=True)
+
+
+def _line(console: Console, text: str, indent: int, style: str = "") -> None:
+    for line in indented(text, console.width, indent, style):
+        console.print(line, soft_wrap=True)
