@@ -25,6 +25,7 @@ from nodeless.api.requirements_v1 import (
     QUALIFIED_NAME,
     is_bound,
 )
+from nodeless.api.rule_codes import RuleCode
 from nodeless.model.labels import NODE_POOL
 from nodeless.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
@@ -87,12 +88,14 @@ _REQUIREMENT_RULES = rules(
         "must hold at least one value for operators In and NotIn",
         _lacking("In", "NotIn"),
         "use Exists for any value",
+        code=RuleCode.INVALID_REQUIREMENT,
     ),
     rule(
         "self.all(each, !(each.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(each.values) && "
         "each.values.size() == 1 && int(each.values[0]) >= 0))",
         "must hold exactly one whole number from 0 on for operators Gt, Lt, Gte and Lte",
         _no_bounds,
+        code=RuleCode.INVALID_REQUIREMENT,
     ),
 )
 
@@ -118,6 +121,7 @@ class NodeOverlaySpec(Definition):
                         "is what the instance type itself has",
                         lambda capacity: [name for name in capacity if name in OWN_RESOURCES],
                         "name resources of device plugins, or huge pages",
+                        code=RuleCode.INVALID_NAME,
                     )
                 )
             ),
@@ -149,6 +153,7 @@ class NodeOverlay(Definition):
                     "price and priceAdjustment exclude each other",
                     lambda spec: spec.get("price") is not None and spec.get("priceAdjustment") is not None,
                     "leave one of them out",
+                    code=RuleCode.CONFLICTING_FIELDS,
                 )
             )
         ),
