@@ -22,8 +22,8 @@ def command_pages() -> dict[str, str]:
         "messages to stderr. Exit code 2 means wrong use or unusable input; what 0 and 1 mean is said with each command. "
         "`nodeless COMMAND --help` shows the same in a terminal, and `nodeless --version` prints the version.",
         "`make install` in a checkout installs it into `.venv/bin`; `pip install 'CHECKOUT/controller[controller]'` "
-        "installs it anywhere else. Where that folder is on `PATH`, kubectl has it as a plugin: `kubectl nodeless plan`. There is no "
-        "archive for krew: it takes programs that need no installation, and this one needs Python and its packages.",
+        "installs it anywhere else.",
+        "Where that folder is on `PATH`, kubectl has it as a plugin: `kubectl nodeless plan`. There is no archive for krew: it takes programs that need no installation, and this one needs Python and its packages.",
     ]
     for panel in dict.fromkeys(entry.panel for entry in ENTRIES):
         parts.append(f"## {panel}")
