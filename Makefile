@@ -24,7 +24,7 @@ setup: $(STAMP) ## install the locked dependencies into .venv and build (or find
 	@$(PYTHON) -m localenv build
 
 # Before any test: a build takes longer than a test may.
-programs: $(STAMP) ## the same with what the tests need besides: Prometheus, OpenTofu, actionlint, generators of SDKs, Karpenter's charts
+programs: $(STAMP) ## the same with what the tests need besides: Prometheus, OpenTofu, actionlint, language hosts, Karpenter's charts
 	@$(PYTHON) -m localenv build --tests
 
 browser: # a Chromium for the tests of the docs
@@ -103,7 +103,7 @@ soak: setup ## keep 500 nodes busy for 30 minutes and watch the controller (ARGS
 
 release-dry-run: $(STAMP) ## do everything of a release that can be done here, into dist/ (ARGS="--only charts --require sdk-go")
 	@$(PYTHON) -m infra.release dry-run --helm "$$($(PYTHON) -m localenv which helm)" \
-		--pulumi "$$($(PYTHON) -m localenv which pulumi)" --generators "$$($(PYTHON) -m localenv which sdk-generators)" $(ARGS)
+		--pulumi "$$($(PYTHON) -m localenv which pulumi)" --hosts "$$($(PYTHON) -m localenv which language-hosts)" $(ARGS)
 
 release-check: $(STAMP) ## fail unless TAG is the version's and the changelog has its section
 	@$(PYTHON) -m infra.release check --tag "$(TAG)"

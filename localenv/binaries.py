@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from localenv.cache import cached, source_digest
-from localenv.golang import GoProgram, build, required_version
+from localenv.golang import GoProgram, build, module_folder, required_go, required_version, toolchain
 from localenv.progress import Report, StreamReport
 
 #: The programs a control plane is made of; all of one source.
@@ -25,7 +25,9 @@ _PULUMI_SOURCE = _HERE / "pulumi" / "source"
 _PULUMI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
 _HELM_SOURCE = _HERE / "helm" / "source"
 _HELM_MODULE = "helm.sh/helm/v4"
-_GENERATORS_SOURCE = _HERE / "sdk_generators" / "source"
+_HOSTS_SOURCE = _HERE / "language_hosts" / "source"
+_PULUMI_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
+_PYTHON_EXECUTOR = "pulumi-language-python-exec"
 _ACTIONLINT_SOURCE = _HERE / "actionlint" / "source"
 _ACTIONLINT_MODULE = "github.com/rhysd/actionlint"
 _PROMETHEUS_SOURCE = _HERE / "prometheus" / "source"
@@ -34,7 +36,7 @@ _OPENTOFU_SOURCE = _HERE / "opentofu" / "source"
 _OPENTOFU_MODULE = "github.com/opentofu/opentofu"
 _TOFU_PROVIDERS = _HERE / "opentofu" / "providers"
 #: Those whose generators are part of the engine's module.
-GENERATED_LANGUAGES = ("go", "nodejs", "python")
+HOSTED_LANGUAGES = ("go", "nodejs", "python")
 #: What finds targets in clouds is most of its code; here they are given.
 _PROMETHEUS_TAGS = ("remove_all_sd",)
 
@@ -88,17 +90,22 @@ def actionlint(report: Report | None = None) -> Path:
     return _on_path_or_built(actionlint_program(), report or StreamReport())
 
 
-def sdk_generators(report: Report | None = None) -> Path:
-    """A folder of language hosts by which `pulumi package gen-sdk` makes SDKs, and that can do no more.
+def language_hosts(report: Report | None = None) -> Path:
+    """A folder of language hosts by which the engine generates, installs and adds packages.
 
-    Arguments and errors as for `control_plane_binaries`.
+    Programs and plugins in Python run, too. Arguments and errors as for `control_plane_binaries`.
     """
-    program, report = sdk_generators_program(), report or StreamReport()
+    program, report = language_hosts_program(), report or StreamReport()
 
     def make(folder: Path) -> None:
         build(program, folder, report)
-        for language in GENERATED_LANGUAGES:
+        for language in HOSTED_LANGUAGES:
             (folder / f"pulumi-language-{language}").symlink_to(program.output)
+        # What runs a Python program is a script of the SDK's module, and is looked for beside the host.
+        go = toolchain(required_go(program.source), program.title, report)
+        sdk = module_folder(go, program.source, _PULUMI_SDK_MODULE)
+        shutil.copyfile(sdk / "python" / "cmd" / _PYTHON_EXECUTOR, folder / _PYTHON_EXECUTOR)
+        (folder / _PYTHON_EXECUTOR).chmod(0o755)
 
     return cached(f"{program.output}-{source_digest(program.source)}", make, report)
 
@@ -152,14 +159,14 @@ def actionlint_program() -> GoProgram:
     )
 
 
-def sdk_generators_program() -> GoProgram:
-    """The engine's generators of SDKs, behind the protocol of language hosts."""
-    version = required_version(_GENERATORS_SOURCE, _PULUMI_MODULE)
+def language_hosts_program() -> GoProgram:
+    """Generators, package managers and environments of the engine's modules, behind its protocol of hosts."""
+    version = required_version(_HOSTS_SOURCE, _PULUMI_MODULE)
     return GoProgram(
-        title=f"the generators of SDKs {version}",
-        source=_GENERATORS_SOURCE,
+        title=f"the language hosts {version}",
+        source=_HOSTS_SOURCE,
         package=".",
-        output="sdkgenerators",
+        output="languagehosts",
     )
 
 

@@ -12,11 +12,11 @@ from localenv.binaries import (
     actionlint,
     control_plane_binaries,
     helm,
+    language_hosts,
     opentofu,
     prometheus,
     promtool,
     pulumi_engine,
-    sdk_generators,
     tofu_provider,
 )
 from localenv.environment import Environment, EnvironmentFailed, Options
@@ -34,10 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
 _PROGRAMS = {
     "actionlint": actionlint,
     "helm": helm,
+    "language-hosts": language_hosts,
     "prometheus": prometheus,
     "promtool": promtool,
     "pulumi": pulumi_engine,
-    "sdk-generators": sdk_generators,
 }
 
 #: What keeps a command from running, told in one line.
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tests",
         action="store_true",
         help="what the tests need besides: Prometheus, OpenTofu, actionlint, "
-        "generators of SDKs, Karpenter's charts",
+        "Pulumi's language hosts, Karpenter's charts",
     )
     build.set_defaults(run=_build)
     which = commands.add_parser("which", help="print where a program is; it is built where there is none")
@@ -119,7 +119,7 @@ def _build(options: argparse.Namespace) -> int:
     pulumi_engine(report)
     helm(report)
     if options.tests:
-        for of_the_tests in (prometheus, promtool, opentofu, actionlint, sdk_generators, karpenter_charts):
+        for of_the_tests in (prometheus, promtool, opentofu, actionlint, language_hosts, karpenter_charts):
             of_the_tests(report)
         for name in ("aws", "helm"):
             tofu_provider(name, report)

@@ -87,7 +87,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _dry_run(options: argparse.Namespace) -> int:
-    tools = Tools(options.helm, options.pulumi, options.generators)
+    tools = Tools(options.helm, options.pulumi, options.hosts)
     run = DryRun(tools, lambda line: print(line, flush=True))
     return 0 if run.run(options.only, options.require) else 1
 
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     trying.add_argument("--helm", type=Path, help="the program; that on PATH by default")
     trying.add_argument("--pulumi", type=Path, help="the program; that on PATH by default")
-    trying.add_argument("--generators", type=Path, help="folder of language hosts, for those not on PATH")
+    trying.add_argument("--hosts", type=Path, help="folder of language hosts, for those not on PATH")
     trying.add_argument("--only", type=_names, default=(), metavar="STEP,...", help="these steps")
     trying.add_argument("--require", type=_names, default=(), metavar="STEP,...", help="may not be skipped")
     trying.set_defaults(run=_dry_run)

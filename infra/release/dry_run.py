@@ -32,12 +32,12 @@ class Tools:
     Attributes:
         helm: Helm.
         pulumi: The engine.
-        generators: Folder of language hosts that can generate SDKs and no more.
+        hosts: Folder of language hosts, for those that are not on PATH.
     """
 
     helm: Path | None = None
     pulumi: Path | None = None
-    generators: Path | None = None
+    hosts: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class DryRun:
     def _sdk(self, language: str) -> Callable[[], str]:
         def step() -> str:
             pulumi = self._tools.pulumi or program("pulumi", "https://www.pulumi.com/docs/install")
-            host = sdks.hosts(self._tools.generators).get(language)
+            host = sdks.hosts(self._tools.hosts).get(language)
             if host is None:
                 raise NotHere(f"there is no pulumi-language-{language}; hint: Pulumi's installer brings it")
             home = self._work / "pulumi"
@@ -205,14 +205,15 @@ class DryRun:
         return step
 
     def _package_add(self) -> str:
-        return self._added(with_uv=True)
+        return self._added(artifacts.install_tools(self._work / "tools") / "uv")
 
     def _package_add_without_uv(self) -> str:
-        return self._added(with_uv=False)
+        return self._added(None)
 
-    def _added(self, *, with_uv: bool) -> str:
+    def _added(self, uv: Path | None) -> str:
         pulumi = self._tools.pulumi or program("pulumi", "https://www.pulumi.com/docs/install")
-        return sdks.add_to_project(pulumi, self._work / "added", self._work / "pulumi", with_uv=with_uv)
+        found = sdks.hosts(self._tools.hosts)
+        return sdks.add_to_project(pulumi, found, self._work / "added", self._work / "pulumi", uv=uv)
 
     def _dockerfile(self) -> str:
         run([program("hadolint", "make install"), ROOT / "controller" / "Dockerfile"])

@@ -4,27 +4,32 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from infra.release.commands import NotHere, run
+from infra.release.commands import NotHere, program, run
 from infra.release.settings import ROOT, ReleaseError
 
 LANGUAGES: Final = ("nodejs", "python", "go", "dotnet", "java")
 """The languages that `pulumi package gen-sdk` knows."""
 SCHEMA: Final = ROOT / "components" / "schema.json"
+PLUGIN: Final = ROOT / "components" / "plugin"
+"""The folder of the component host."""
+DOWNLOADS: Final = "get.pulumi.com"
+"""Where the engine downloads the plugins of providers."""
 
 
-def hosts(generators: Path | None) -> dict[str, Path]:
-    """Language hosts that can generate, by language: of an installed Pulumi, else those in `generators`."""
+def hosts(built: Path | None) -> dict[str, Path]:
+    """Language hosts, by language: of an installed Pulumi, else those in `built`."""
     found = {}
     for language in LANGUAGES:
         name = f"pulumi-language-{language}"
         installed = shutil.which(name)
         if installed is not None:
             found[language] = Path(installed)
-        elif generators is not None and (generators / name).exists():
-            found[language] = generators / name
+        elif built is not None and (built / name).exists():
+            found[language] = built / name
     return found
 
 
@@ -70,52 +75,80 @@ def _check(language: str, sdk: Path, schema: dict[str, Any]) -> None:
             raise ReleaseError(f"the SDK for nodejs is {package['name']} {package['version']}, not {wanted}")
 
 
-def add_to_project(pulumi: Path, folder: Path, home: Path, *, with_uv: bool) -> str:
+def add_to_project(
+    pulumi: Path,
+    language_hosts: Mapping[str, Path],
+    folder: Path,
+    home: Path,
+    *,
+    uv: Path | None,
+    plugin: Path = PLUGIN,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Adds the package to a new TypeScript project by its path, as its readers are told to.
 
     Args:
         pulumi: The engine.
+        language_hosts: As `hosts` finds them.
         folder: Of the project; made anew.
         home: For the engine's own files.
-        with_uv: Whether `uv` is on PATH; what is there already of it is hidden otherwise.
+        uv: Put on PATH; without it, what is there already of uv is hidden.
+        plugin: The folder to add.
+        environment: Further variables of the engine and what it starts.
 
     Returns:
         What was done.
 
     Raises:
-        NotHere: The language hosts of Python and Node.js are not installed.
+        NotHere: A language host of Python or Node.js is missing, or npm, or the way to Pulumi's downloads.
         ReleaseError: The engine failed, or no SDK is linked.
     """
-    needed = ("pulumi-language-python", "pulumi-language-nodejs")
-    missing = [name for name in needed if shutil.which(name) is None]
-    if missing:
-        raise NotHere(
-            f"there is no {' and no '.join(missing)}, which only Pulumi's "
-            "installers bring; hint: curl -fsSL https://get.pulumi.com | sh"
-        )
-    if with_uv and shutil.which("uv") is None:
-        raise NotHere("there is no uv on PATH; hint: pip install uv")
+    if missing := [each for each in ("python", "nodejs") if each not in language_hosts]:
+        named = " and no ".join(f"pulumi-language-{each}" for each in missing)
+        raise NotHere(f'there is no {named}; hint: --hosts "$(python -m localenv which language-hosts)"')
+    program("npm", "https://nodejs.org/en/download")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "Pulumi.yaml").write_text("name: added\nruntime: nodejs\n")
     (folder / "package.json").write_text('{"name": "added", "dependencies": {"@pulumi/pulumi": "^3"}}\n')
-    path = os.environ["PATH"] if with_uv else _without_uv()
-    run(
-        [pulumi, "package", "add", ROOT / "components" / "plugin"],
-        folder=folder,
-        environment=_environment(home) | {"PATH": path},
-    )
+    path = os.pathsep.join([str(_linked(language_hosts, home / "hosts")), *_folders_of_programs(uv)])
+    try:
+        run(
+            [pulumi, "package", "add", plugin],
+            folder=folder,
+            environment=_environment(home) | {"PATH": path} | dict(environment or {}),
+        )
+    except ReleaseError as error:
+        if f'Get "https://{DOWNLOADS}/' in str(error):
+            raise NotHere(
+                f"{DOWNLOADS}, which has the plugins of aws, eks and kubernetes, does not answer"
+            ) from None
+        raise
     linked = json.loads((folder / "package.json").read_text())["dependencies"]
     if "@nodeless/nodeless" not in linked:
         raise ReleaseError(f"pulumi package add linked {sorted(linked)}, not @nodeless/nodeless")
     return f"linked as {linked['@nodeless/nodeless']}"
 
 
-def _without_uv() -> str:
-    """PATH without the folders that have uv."""
-    folders = [each for each in os.environ["PATH"].split(os.pathsep) if not (Path(each) / "uv").exists()]
+def _linked(language_hosts: Mapping[str, Path], folder: Path) -> Path:
+    """A folder with these hosts alone: theirs may have uv, too."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for host in language_hosts.values():
+        (folder / host.name).symlink_to(host.absolute())
+    return folder
+
+
+def _folders_of_programs(uv: Path | None) -> list[str]:
+    """Those of PATH that have no uv, before them that of `uv`."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    if uv is not None:
+        return [str(uv.absolute().parent), *folders]
     # The interpreter is needed, and may lie beside uv.
-    return os.pathsep.join([*folders, str(Path(sys.base_prefix) / "bin")])
+    return [
+        *(each for each in folders if not (Path(each) / "uv").exists()),
+        str(Path(sys.base_prefix) / "bin"),
+    ]
 
 
 def _environment(home: Path) -> dict[str, str]:

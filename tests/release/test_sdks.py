@@ -10,7 +10,7 @@ import pytest
 from infra.release import sdks
 from infra.release.commands import NotHere
 from infra.release.settings import ROOT, ReleaseError, read_settings
-from localenv.binaries import GENERATED_LANGUAGES, pulumi_engine, sdk_generators
+from localenv.binaries import HOSTED_LANGUAGES, language_hosts, pulumi_engine
 
 # They need no cluster, but programs that `make programs` builds.
 pytestmark = pytest.mark.cluster
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.cluster
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The SDKs by language."""
     folder = tmp_path_factory.mktemp("sdks")
-    generators = sdk_generators()
+    hosts = language_hosts()
     return {
         language: sdks.generate(
-            pulumi_engine(), language, generators / f"pulumi-language-{language}", folder, folder / "home"
+            pulumi_engine(), language, hosts / f"pulumi-language-{language}", folder, folder / "home"
         )
-        for language in GENERATED_LANGUAGES
+        for language in HOSTED_LANGUAGES
     }
 
 
@@ -62,17 +62,17 @@ def test_an_sdk_that_lacks_a_component_is_refused(made: dict[str, Path], tmp_pat
 def test_a_language_without_its_host_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert sdks.hosts(None) == {}
-    assert sdks.hosts(sdk_generators()).keys() == set(GENERATED_LANGUAGES)
+    assert sdks.hosts(language_hosts()).keys() == set(HOSTED_LANGUAGES)
     with pytest.raises(NotHere, match="no pulumi-language-python and no pulumi-language-nodejs"):
-        sdks.add_to_project(pulumi_engine(), tmp_path / "added", tmp_path / "home", with_uv=True)
+        sdks.add_to_project(pulumi_engine(), {}, tmp_path / "added", tmp_path / "home", uv=None)
     assert not (tmp_path / "added").exists()
 
 
-@pytest.mark.parametrize("program", ["actionlint", "helm", "pulumi", "sdk-generators"])
+@pytest.mark.parametrize("program", ["actionlint", "helm", "language-hosts", "pulumi"])
 def test_the_dry_run_is_told_where_programs_are(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "localenv", "which", program], capture_output=True, text=True, check=True
     )
     (line,) = done.stdout.splitlines()
     assert Path(line).exists()
-    assert program in ("sdk-generators", Path(line).name)
+    assert program in ("language-hosts", Path(line).name)

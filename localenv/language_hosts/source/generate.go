@@ -1,8 +1,3 @@
-// Command sdkgenerators answers the engine's `pulumi package gen-sdk` for Go, Node.js and Python.
-//
-// The language hosts that Pulumi's installers bring do more, and are in no registry of modules. Their code generators
-// are: they are packages of the engine's own module, and are run here, behind the same protocol. The engine looks for
-// `pulumi-language-<language>`; the name by which this program is started says which generator answers.
 package main
 
 import (
@@ -11,51 +6,32 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/blang/semver"
 	gogen "github.com/pulumi/pulumi/pkg/v3/codegen/go"
 	"github.com/pulumi/pulumi/pkg/v3/codegen/nodejs"
 	"github.com/pulumi/pulumi/pkg/v3/codegen/python"
 	"github.com/pulumi/pulumi/pkg/v3/codegen/schema"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-const prefix = "pulumi-language-"
-
 // What the generated files name as their maker.
-const tool = "pulumi-language-generators"
-
-type host struct {
-	pulumirpc.UnimplementedLanguageRuntimeServer
-	language string
-}
-
-func (h *host) Handshake(
-	context.Context, *pulumirpc.LanguageHandshakeRequest,
-) (*pulumirpc.LanguageHandshakeResponse, error) {
-	return &pulumirpc.LanguageHandshakeResponse{}, nil
-}
-
-func (h *host) GetPluginInfo(context.Context, *emptypb.Empty) (*pulumirpc.PluginInfo, error) {
-	return &pulumirpc.PluginInfo{Version: "0.0.0"}, nil
-}
+const tool = "pulumi-language-hosts"
 
 func (h *host) GeneratePackage(
 	_ context.Context, request *pulumirpc.GeneratePackageRequest,
 ) (*pulumirpc.GeneratePackageResponse, error) {
-	loader, err := schema.NewLoaderClient(request.LoaderTarget)
+	client, err := schema.NewLoaderClient(request.LoaderTarget)
 	if err != nil {
 		return nil, err
 	}
-	defer loader.Close()
+	defer client.Close()
+	loader := schema.NewCachedLoader(client)
 	var spec schema.PackageSpec
 	if err := json.Unmarshal([]byte(request.Schema), &spec); err != nil {
 		return nil, fmt.Errorf("read the schema: %w", err)
 	}
-	pkg, problems, err := schema.BindSpec(spec, loader, schema.ValidationOptions{})
+	pkg, problems, err := schema.BindSpec(spec, loader, schema.ValidationOptions{AllowDanglingReferences: true})
 	if err != nil {
 		return nil, err
 	}
@@ -98,22 +74,40 @@ func write(folder string, files map[string][]byte) error {
 	return nil
 }
 
-func main() {
-	language := strings.TrimPrefix(filepath.Base(os.Args[0]), prefix)
-	served, err := rpcutil.ServeWithOptions(rpcutil.ServeOptions{
-		Init: func(server *grpc.Server) error {
-			pulumirpc.RegisterLanguageRuntimeServer(server, &host{language: language})
-			return nil
-		},
-	})
+// A package to link, as its generator sees it.
+type linked struct {
+	pkg  *schema.Package
+	path string
+}
+
+// Definitions of the packages that the engine wants linked.
+func definitions(
+	ctx context.Context, request *pulumirpc.LinkRequest, languages map[string]schema.Language,
+) ([]linked, error) {
+	client, err := schema.NewLoaderClient(request.LoaderTarget)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return nil, err
 	}
-	// The engine reads the port, and ends this process when it is done.
-	fmt.Println(served.Port)
-	if err := <-served.Done; err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	defer client.Close()
+	loader := schema.NewCachedLoader(client)
+	var found []linked
+	for _, wanted := range request.Packages {
+		descriptor := &schema.PackageDescriptor{Name: wanted.Package.Name, DownloadURL: wanted.Package.Server}
+		if version, err := semver.New(wanted.Package.Version); err == nil {
+			descriptor.Version = version
+		}
+		reference, err := schema.LoadPackageReferenceV2(ctx, loader, descriptor)
+		if err != nil {
+			return nil, fmt.Errorf("load the schema of %s: %w", wanted.Package.Name, err)
+		}
+		pkg, err := reference.Definition()
+		if err != nil {
+			return nil, err
+		}
+		if err := pkg.ImportLanguages(languages); err != nil {
+			return nil, err
+		}
+		found = append(found, linked{pkg: pkg, path: wanted.Path})
 	}
+	return found, nil
 }
