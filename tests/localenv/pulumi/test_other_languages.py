@@ -2,9 +2,8 @@
 
 The host is the package's own `components/plugin/__main__.py`, started as the engine starts it. The program
 here registers remote components by type token with plain values, which is all that a TypeScript, Go or YAML
-program does. The language hosts themselves (pulumi-language-python, -nodejs, -go, -yaml) come with the
-engine's installers alone. Where only a registry of modules is at hand, as here, `pulumi package add` and
-`pulumi install` cannot be run, and the names of the tests say so.
+program does; the names of the tests say so. `pulumi package add` itself, and a program in a language of
+its own, are tried in test_package_add.
 """
 
 from __future__ import annotations
