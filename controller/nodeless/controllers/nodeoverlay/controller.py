@@ -147,7 +147,7 @@ class OverlayLoop:
             overlay.conditions, observed, self._timing.wall_clock(), overlay.generation
         )
         version = overlay.resource_version
-        if same(overlay.conditions, conditions) or self._boundary.held(overlay.name, version):
+        if same(overlay.conditions, conditions) or self._boundary.seconds_to_rest(overlay.name, version):
             return
         subject = Subject(NODE_OVERLAY.kind, overlay.name, overlay.uid)
         with self._boundary.around(overlay.name, version, subject):

@@ -47,7 +47,7 @@ def bill_anew(situation: Situation, wide: Catalog) -> Bill:
     for name, node in sorted(snapshot.nodes.items()):
         if not is_ours(snapshot, node):
             continue
-        verdict = blocking.blocked(snapshot.pods_on(name), situation.now)
+        verdict = blocking.first_blocker(snapshot.pods_on(name), situation.now)
         if verdict is None:
             leaving.append(name)
         else:
