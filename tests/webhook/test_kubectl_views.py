@@ -13,6 +13,7 @@ from nodeless.api.kinds import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
     NODE_CLAIM,
+    NODE_OVERLAY,
     NODE_POOL,
     PROVISIONER,
     Kind,
@@ -78,6 +79,18 @@ VIEWS: list[tuple[Kind, dict[str, Any], dict[str, Any], dict[str, Any], dict[str
             "Drifted": None,
         },
     ),
+    (
+        NODE_OVERLAY,
+        {
+            "apiVersion": NODE_OVERLAY.api_version,
+            "kind": NODE_OVERLAY.kind,
+            "metadata": {"name": "default"},
+            "spec": {"requirements": [], "price": "0.1", "weight": 7},
+        },
+        {"conditions": [READY]},
+        {"Ready": "True"},
+        {"Weight": 7},
+    ),
 ]
 IDS = [view[0].kind for view in VIEWS]
 
@@ -129,7 +142,8 @@ def test_1_1_names_and_subresources(api: KubernetesApi, kind: Kind) -> None:
     main = served[kind.plural]
     assert (main["kind"], main["singularName"], main["namespaced"]) == (kind.kind, kind.singular, False)
     assert main["categories"] == ["karpenter"]
-    assert main.get("shortNames", []) == {EC2_NODE_CLASS: ["ec2nc", "ec2ncs"]}.get(kind, [])
+    short = {EC2_NODE_CLASS: ["ec2nc", "ec2ncs"], NODE_OVERLAY: ["overlays"]}
+    assert main.get("shortNames", []) == short.get(kind, [])
     below = {name.partition("/")[2] for name in served if name.startswith(f"{kind.plural}/")}
     assert below == {"status"} | ({"scale"} if kind is NODE_POOL else set())
 
@@ -151,7 +165,12 @@ def test_1_1_status_and_spec_are_written_apart(api: KubernetesApi) -> None:
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.kind)
 def test_every_field_can_be_explained(api: KubernetesApi, kind: Kind) -> None:
     """`kubectl explain` reads the served OpenAPI document."""
-    document = api.get(f"/openapi/v3/apis/{kind.api_version}")
+    # Published a moment after the kind is served.
+    document = api.wait(
+        f"/openapi/v3/apis/{kind.api_version}",
+        lambda found: found is not None and kind.kind in str(found),
+        what=f"{kind.kind} to be explained",
+    )
     (schema,) = (
         each
         for name, each in document["components"]["schemas"].items()
