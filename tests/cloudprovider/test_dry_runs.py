@@ -30,7 +30,7 @@ def rehearsed(aws: LocalAws) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def is_validated(provider: AwsProvider, node_class: NodeClass = CLASS) -> bool:
-    return provider.validated(node_class, await provider.resolve(node_class))
+    return provider.is_validated(node_class, await provider.resolve(node_class))
 
 
 async def test_a_launch_is_rehearsed_once_in_half_an_hour_and_makes_nothing_but_its_template(

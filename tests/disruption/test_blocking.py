@@ -18,7 +18,7 @@ def blocking(*budgets):
 
 
 def test_a_pod_whose_budget_allows_no_eviction_blocks():
-    verdict = blocking(a_budget("app-a")).blocked(on("a"), BORN)
+    verdict = blocking(a_budget("app-a")).first_blocker(on("a"), BORN)
     assert verdict is not None
     assert verdict.code == "BudgetExhausted"
 
@@ -28,10 +28,12 @@ def test_a_static_pod_blocks_nothing_whatever_budget_selects_it():
     budgets = blocking(a_budget("app-a"), a_budget("app-a", name="another"))
     mirrors = [replace(pod, mirror=True) for pod in on("a")]
     owned = [replace(pod, owners=(Owner("v1", "Node", "node-a"),)) for pod in on("a")]
-    assert budgets.blocked([*mirrors, *owned], BORN) is None
+    assert budgets.first_blocker([*mirrors, *owned], BORN) is None
 
 
 def test_two_budgets_on_a_pod_block_for_the_api_server_refuses_such_evictions():
-    verdict = blocking(a_budget("app-a", 1), a_budget("app-a", 1, name="another")).blocked(on("a"), BORN)
+    verdict = blocking(a_budget("app-a", 1), a_budget("app-a", 1, name="another")).first_blocker(
+        on("a"), BORN
+    )
     assert verdict is not None
     assert verdict.code == "SeveralBudgets"
