@@ -47,7 +47,7 @@ cluster: programs ## run the tests that need a control plane, and no more
 	@$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "cluster and not environment" $(ARGS)
 
 environment: programs ## run the tests of the whole environment on this machine
-	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m environment $(ARGS)
+	@$(PYTHON) -m pytest -m environment $(ARGS)
 
 properties: $(STAMP) ## draw FACTOR=100 times the examples of every property that needs no cluster (hours; ARGS="tests/scheduling" for a part)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-100} nice $(PYTHON) -m pytest -q --timeout=0 -n 0 \
