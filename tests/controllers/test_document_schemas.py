@@ -19,6 +19,7 @@ from tests.controllers.published_schemas import breaks, published
 from tests.controllers.test_solve_command import PROBLEM, solve
 from tests.scheduling.factories import claim, node, pods, pool, running
 
+MIGRATION = Path(__file__).parents[1] / "migration" / "input"
 CORPUS = Path(__file__).parents[1] / "corpus" / "manifests"
 WIDE = (EXAMPLES, "--what-if", "scale=deploy/web:40", "--what-if", "without-zone=us-east-1a")
 #: A pod of each kind of answer, and nodes.
@@ -65,6 +66,8 @@ def test_a_schema_is_one_of_its_dialect(kind):
     [
         ("plan", EXAMPLES),
         ("plan", EXAMPLES, "--target"),
+        ("advise", EXAMPLES),
+        ("migrate", MIGRATION),
         ("plan", *WIDE),
         ("plan", EXAMPLES, "--replicas", "max", "--spot-percent", "70"),
         ("plan", EXAMPLES, "--zones", "us-east-1b"),

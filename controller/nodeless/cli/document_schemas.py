@@ -13,6 +13,7 @@ from nodeless.cli.commands.output import API_VERSION
 from nodeless.explain.disruption import Judgment
 from nodeless.explain.drift_preview import DriftPreview
 from nodeless.explain.fill import NodeFill
+from nodeless.explain.migration.report import PricedNode
 from nodeless.explain.report import Launch, RelaxedPreferences, Report, Unplaced
 from nodeless.model.requirements import Requirement, Requirements
 
@@ -141,6 +142,7 @@ def _plan_report() -> JsonSchema:
         lowerBoundPerHour=_or_null(NUMBER),
         gap=_or_null(NUMBER),
         unpricedNodes=INTEGER,
+        addedByPart=_map(NUMBER),
     )
     counted = _map(INTEGER)
     step = _object(
@@ -275,10 +277,64 @@ def _validation_report() -> JsonSchema:
     return _object(objects=_array(entry))
 
 
+_MANIFESTS: JsonSchema = {"type": "array", "items": {"type": "object"}}
+
+
+def _advice_report() -> JsonSchema:
+    money = _costs("perHour", "perMonth")
+    advice = _object(
+        code=STRING,
+        subject=STRING,
+        title=STRING,
+        alone=money,
+        onTop=_or_null(money),
+        excludes=_STRINGS,
+        risk=STRING,
+        change=_MANIFESTS,
+        how=STRING,
+    )
+    return _object(
+        now=money,
+        together=money,
+        pendingPods=INTEGER,
+        unpricedNodes=INTEGER,
+        heldNodes=_array(_object(node=STRING, reason=STRING)),
+        advice=_array(advice),
+        triedInVain=_STRINGS,
+        remarks=_STRINGS,
+        notes=_STRINGS,
+    )
+
+
+def _migration_report() -> JsonSchema:
+    sums = _object(before=NUMBER, after=_or_null(NUMBER), anyType=_or_null(NUMBER), staying=NUMBER)
+    difference = _object(
+        code=STRING, workload=STRING, pods=INTEGER, reason=STRING, change=STRING, annotations=_map(STRING)
+    )
+    step = _object(title=STRING, commands=_STRINGS, check=STRING, undo=_STRINGS, caution=STRING)
+    kept = {"source": STRING, "member": STRING}
+    # "from" is a word of Python's.
+    origin = _object(**{"pool": STRING, "from": STRING})
+    return _object(
+        manifests=_MANIFESTS,
+        origins=_array(origin),
+        cost=_object(perHour=sums, perMonth=sums, unpricedNodes=_STRINGS),
+        nodes=_array(schema_of(PricedNode)),
+        differences=_array(difference),
+        carried=_array(_object(**kept, to=STRING)),
+        notCarried=_array(_object(**kept, value=STRING, reason=STRING, matters=BOOLEAN)),
+        steps=_array(step),
+        plan=_or_null(_plan_report()),
+        notes=_STRINGS,
+    )
+
+
 _BODIES: Mapping[str, tuple[str, Callable[[], JsonSchema]]] = {
+    "AdviceReport": ("What `nodeless advise` writes.", _advice_report),
     "DisruptionWindows": ("What `nodeless windows` writes.", _windows),
     "DriftReport": ("What `nodeless drift` writes.", _drift_report),
     "Explanation": ("What `nodeless why` writes.", _explanation),
+    "MigrationReport": ("What `nodeless migrate` writes.", _migration_report),
     "Overview": ("What `nodeless top` writes.", _overview),
     "PackingAnswer": ("What `nodeless solve` writes.", _packing_answer),
     "PlanReport": ("What `nodeless plan` writes.", _plan_report),
