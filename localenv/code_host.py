@@ -56,7 +56,7 @@ class CodeHost:
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
-        self._server = _Server(("127.0.0.1", 0), _Site, self)
+        self._server = _Server(("127.0.0.1", 0), _GitServer, self)
         self._server.socket = self._context.wrap_socket(
             self._server.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -162,7 +162,7 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-class _Site(_Handler):
+class _GitServer(_Handler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:

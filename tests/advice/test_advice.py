@@ -247,6 +247,8 @@ def test_pools_with_taints_of_their_own_shadow_nobody(tmp_path):
     assert advice(written(tmp_path, *pools, a_workload(replicas=1)))["remarks"] == []
 
 
+#: A node of m5.xlarge an hour: the instance, and 20 GiB of gp3.
+NODE = 0.192 + 20 * 0.08 / 730
 THIN = [a_pool("general", [a_type("m5.xlarge")]), a_node("n1"), a_node("n2"), a_node("n3")]
 
 
@@ -254,8 +256,8 @@ def test_consolidation_is_worth_the_distance_to_what_is_planned_anew(tmp_path):
     objects = [*THIN, *(a_pod(f"web-{n}", f"n{n}") for n in (1, 2, 3))]
     made = advice(written(tmp_path, *objects))
     (one,) = found(made, "Consolidate").values()
-    assert made["now"]["perHour"] == pytest.approx(3 * 0.192)
-    assert one["alone"]["perHour"] == pytest.approx(2 * 0.192)
+    assert made["now"]["perHour"] == pytest.approx(3 * NODE, abs=1e-6)
+    assert one["alone"]["perHour"] == pytest.approx(2 * NODE, abs=1e-6)
 
 
 def test_a_protected_pod_holds_its_node_and_says_what_that_costs(tmp_path):
@@ -264,7 +266,7 @@ def test_a_protected_pod_holds_its_node_and_says_what_that_costs(tmp_path):
     pods.append(a_pod("old-0", "n3", workload="old", annotations=keep))
     made = advice(written(tmp_path, *THIN, *pods))
     held = found(made, "AllowDisruption")
-    assert held["shop/db (StatefulSet)"]["alone"]["perHour"] == pytest.approx(0.192)
+    assert held["shop/db (StatefulSet)"]["alone"]["perHour"] == pytest.approx(NODE, abs=1e-6)
     assert {one["node"] for one in made["heldNodes"]} == {"n2", "n3"}
     annotations = held["shop/db (StatefulSet)"]["change"][0]["spec"]["template"]["metadata"]["annotations"]
     assert annotations == {"karpenter.sh/do-not-disrupt": None}

@@ -36,7 +36,7 @@ def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked):
 
     cloud = SimpleNamespace(
         # Its type is sold no more.
-        catalog=lambda *_: answer(FAMILY[:1]),
+        billed_catalog=lambda *_: answer(FAMILY[:1]),
         resolve=lambda _: answer(ResolvedNodeClass((), (), (), "nodes")),
         instances=lambda: answer([]),
     )

@@ -66,7 +66,7 @@ def test_a_plan_goes_by_the_prices_of_the_files_overlays_and_says_so(file):
 
     assert "m5.xlarge" not in launches(plain)
     assert launches(laid) == {"m5.xlarge": 1}
-    assert laid["cost"]["perHour"]["added"] == 0.001
+    assert laid["cost"]["addedByPart"]["instance"] == 0.001
     notes = [note for note in laid["notes"] if "NodeOverlay" in note]
     assert notes == [
         "NodeOverlays count, in this order: cheap; the controller follows them only where the gate "

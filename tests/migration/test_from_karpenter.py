@@ -11,7 +11,7 @@ from tests.migration.running import (
     requirement,
     written,
 )
-from tests.migration.test_pods import SOLD, a_pod
+from tests.migration.test_pods import SOLD, VOLUME, a_pod
 
 PROVISIONER = {
     "apiVersion": "karpenter.sh/v1alpha5",
@@ -109,9 +109,9 @@ def test_provisioners_become_pools_of_v1_and_their_pods_are_planned_anew(tmp_pat
     assert requirement(pool, "node.kubernetes.io/instance-type") == ("In", ["m5.large"])
     assert "uid" not in pool["metadata"]
     assert classes_of(made)["default"]["spec"]["role"] == "r"
-    price = SOLD.on_demand["m5.large"]
-    assert made["cost"]["perHour"]["before"] == pytest.approx(2 * price)
-    assert made["cost"]["perHour"]["after"] == pytest.approx(price)
+    price = SOLD.on_demand["m5.large"] + VOLUME
+    assert made["cost"]["perHour"]["before"] == pytest.approx(2 * price, abs=1e-6)
+    assert made["cost"]["perHour"]["after"] == pytest.approx(price, abs=1e-6)
     codes = {one["code"]: one for one in made["differences"]}
     assert "karpenter.sh/nodepool: default" in codes["GroupLabel"]["change"]
     assert "DoNotEvict" in codes
@@ -138,7 +138,7 @@ def test_pools_of_later_generations_are_taken_over(tmp_path, version):
     assert faults_of(made["manifests"]) == []
     assert {one["apiVersion"].rpartition("/")[2] for one in made["manifests"]} == {"v1"}
     assert all("status" not in one and "uid" not in one["metadata"] for one in made["manifests"])
-    assert made["cost"]["perHour"]["before"] == pytest.approx(SOLD.on_demand["m5.large"])
+    assert made["cost"]["perHour"]["before"] == pytest.approx(SOLD.on_demand["m5.large"] + VOLUME, abs=1e-6)
     assert all(step["undo"] and step["check"] for step in made["steps"])
 
 

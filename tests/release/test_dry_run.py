@@ -157,7 +157,7 @@ def test_the_definitions_are_one_file_with_every_kind(tmp_path: Path) -> None:
     import yaml  # noqa: PLC0415
 
     documents = [*yaml.safe_load_all(artifacts.write_definitions(tmp_path / "crds.yaml").read_text())]
-    assert len(documents) == 5
+    assert len(documents) == 6
     assert {each["kind"] for each in documents} == {"CustomResourceDefinition"}
 
 

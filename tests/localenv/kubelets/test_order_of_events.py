@@ -37,7 +37,7 @@ def test_a_pod_that_is_gone_before_its_start_begins_holds_nothing_of_its_node():
         node = ManagedNode("n", "10.0.0.1", "10.0.0.0/24", {"cpu": 1000, "pods": 10})
         registry.add(node)
         pods.look(pod)
-        pods._gone(pod)
+        pods._handle_gone(pod)
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
         return node.held
 

@@ -126,7 +126,7 @@ def _values(terms: dict[str, Manifest], key: str) -> list[str]:
 
 
 def _cost_rows(bill: Bill) -> list[tuple[str, str, str]]:
-    rows = [("before, list prices", bill.before), ("after, with these pools", bill.after)]
+    rows = [("before", bill.before), ("after, with these pools", bill.after)]
     rows.append(("after, if they allow any current type", bill.any_type))
     return [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in rows if each is not None]
 

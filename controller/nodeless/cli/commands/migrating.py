@@ -202,11 +202,14 @@ class _Migrating:
         self._given, self._autoscaler, self._pools = given, autoscaler, pools
         self._ledger, self._sold, self._options = ledger, sold, options
         self._notes: list[str] = []
+        #: Of nodes as the pools in their place would have them, by source, type, zone and capacity type.
+        self._bills: dict[tuple[str, str, str, str], float] = {}
 
     def result(self, wider: list[Manifest]) -> Migration:
         """The migration; `wider`: pools of any type, for one more figure."""
         contents = self._read(self._pools.manifests)
         before = contents.snapshot
+        self._bills = self._bills_by_source(before)
         priced = self._priced(before)
         replaced = [node.name for node in priced if node.source and node.name in before.nodes]
         self._account_for_nodes(before, frozenset(replaced))
@@ -316,6 +319,18 @@ class _Migrating:
         self._notes = noted
         return result
 
+    def _bills_by_source(self, snapshot: Snapshot) -> dict[tuple[str, str, str, str], float]:
+        """What nodes of groups cost with volumes and the like: both bills have the same parts."""
+        catalogs, _ = offline_catalogs(self._sold, snapshot, self._sold.all_zones, allowed_only=False)
+        bills: dict[tuple[str, str, str, str], float] = {}
+        for pool, source in self._pools.origins:
+            for instance_type in catalogs.get(f"NodePool/{pool}", ()):
+                for offering in instance_type.offerings:
+                    if offering.priced and not offering.reservation:
+                        key = (source, instance_type.name, offering.zone, offering.capacity_type)
+                        bills[key] = offering.price
+        return bills
+
     def _priced(self, snapshot: Snapshot) -> list[PricedNode]:
         """The nodes of the cluster, else the groups' own instances, else as many as are desired."""
         if snapshot.nodes:
@@ -367,6 +382,7 @@ class _Migrating:
     def _named(self, name: str, source: str, kind: str, zone: str, capacity: str) -> PricedNode:
         spot = capacity == SPOT
         price = self._sold.spot.get((kind, zone)) if spot else self._sold.on_demand.get(kind)
+        price = self._bills.get((source, kind, zone, SPOT if spot else ON_DEMAND), price)
         return PricedNode(
             name, source, kind, zone, capacity if capacity in (SPOT, RESERVED) else ON_DEMAND, price
         )

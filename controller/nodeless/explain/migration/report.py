@@ -32,7 +32,7 @@ class Bill:
     """US dollars an hour of the nodes that would be replaced, and of those in their place.
 
     Attributes:
-        before: The sum of list prices of the nodes that would be replaced.
+        before: Of the nodes that would be replaced, each at the bill of a node of the pool in its place.
         after: Of the new nodes that the plan launches for the same pods.
         any_type: The same where pools may buy any current type of their architecture; None: not worked out.
         staying: Of nodes that no group of the input has; they are in none of the other figures.
