@@ -144,7 +144,7 @@ def test_a_preview_of_the_engine_tells_what_becomes_of_the_nodes_of_pools_that_l
     told = shop.foretold(pools={}, spare={})
     assert REMOVED in told
     assert "1 pod without a place" in told
-    assert "-70.08 USD a month" in told
+    assert "-71.68 USD a month" in told
 
     assert REMOVED in shop.foretold(spare={}), "the component left as a whole"
     moved = shop.foretold(spare=SPARE)

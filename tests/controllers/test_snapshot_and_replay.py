@@ -69,7 +69,7 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
             "no pool can make such a node"
         )
         assert all(message.endswith(lost) for message in told)
-        assert any("; next: m5.xlarge 0.1920" in message for message in told)
+        assert any("; next: m5.xlarge 0.1942" in message for message in told)
         return planned, claims
 
     planned, claims = scene(scenario, act=False, record=decisions.record)

@@ -113,9 +113,13 @@ def test_an_upgrade_of_the_definitions_changes_them_in_place_and_keeps_every_obj
 
     earlier, today = by_name(EARLIER), by_name(all_crds())
     done = {(step.operation, step.name) for step in steps if step.done and step.operation != "same"}
-    changed = {name for name in today if today[name] != earlier[name]}
+    changed = {name for name in today if name in earlier and today[name] != earlier[name]}
+    made = today.keys() - earlier.keys()
     assert changed, "the two versions are the same: keep an earlier one"
-    assert {step for step in done if step[1] in today} == {("update", name) for name in changed}
+    assert {step for step in done if step[1] in today} == {
+        *(("update", name) for name in changed),
+        *(("create", name) for name in made),
+    }
     for kept in before:
         path = api.path(kept["apiVersion"], kept["kind"], None, kept["metadata"]["name"])
         found = api.get(path)
