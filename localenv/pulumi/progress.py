@@ -31,6 +31,7 @@ _AFTERMATH = (
     "update failed",
     "preview failed",
     "resource monitor shut down",
+    "resource monitor has terminated",
     "resource registration failed",
     "an unhandled error",
 )

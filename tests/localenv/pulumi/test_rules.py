@@ -378,5 +378,9 @@ def test_the_cause_comes_before_what_follows_from_it() -> None:
     urn = "urn:pulumi:local::shop::aws:ec2/vpc:Vpc::net"
     stack = "urn:pulumi:local::shop::pulumi:pulumi:Stack::shop-local"
     progress = Progress()
-    progress.errors += [(stack, "update failed"), (urn, "  * creating urn:x: no room")]
+    progress.errors += [
+        (stack, "update failed"),
+        (stack, "Resource monitor has terminated, shutting down"),
+        (urn, "  * creating urn:x: no room"),
+    ]
     assert progress.causes() == ["aws:ec2/vpc:Vpc 'net': no room"]
