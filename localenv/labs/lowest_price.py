@@ -17,7 +17,8 @@ from math import fsum
 
 from localenv.labs.cluster_view import NodeRow
 from localenv.labs.fewest_nodes import STATIC_TYPE, FewestNodes
-from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, offline_catalogs
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
+from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.explain.bill import bill_line
 from nodeless.model import events

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, offline_catalogs
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.images import read_image
+from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.book import bundled_book, read_book
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, billed
 from nodeless.cloudprovider.billing.parts import Location

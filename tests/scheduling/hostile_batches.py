@@ -6,7 +6,8 @@ from functools import cache
 
 from immutables import Map
 
-from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, offline_catalogs
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
+from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from nodeless.model.nodes import Node

@@ -39,7 +39,6 @@ from nodeless.cli.findings import INVALID, checked, github_lines, text_lines, un
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
-from nodeless.cli.manifests.overlays import overlay_warnings
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 
 offline = typer.Typer()
@@ -169,7 +168,7 @@ def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[Fi
     """
     converted = [as_v1(document.value) for document in documents]
     manifests = [each.manifest for each in converted]
-    around, overlays = _validation_context(manifests), overlay_warnings(manifests)
+    around, overlays = _validation_context(manifests), _overlay_warnings(manifests)
     for document, one in zip(documents, converted, strict=True):
         if _is_skipped(document.value):
             foreign = foreign_warning(document.value)
@@ -179,6 +178,15 @@ def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[Fi
             if NODE_OVERLAY.describes(document.value):
                 found = found or overlays.get(subject_of(document.value), [])
             yield document, found
+
+
+def _overlay_warnings(manifests: Sequence[Any]) -> dict[str, list[FieldError]]:
+    if not any(NODE_OVERLAY.describes(manifest) for manifest in manifests):
+        return {}
+    # Imported here: they are laid over the whole catalog.
+    from nodeless.cli.manifests.overlays import overlay_warnings  # noqa: PLC0415
+
+    return overlay_warnings(manifests)
 
 
 def _is_skipped(manifest: Any) -> bool:

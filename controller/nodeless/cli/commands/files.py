@@ -71,7 +71,7 @@ def situation_of_files(
     # Imported here: other commands do not need the solver.
     from nodeless.cli.manifests.reading import read_documents  # noqa: PLC0415
     from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
-    from nodeless.cloudprovider.aws.catalog_file import (  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.offline_catalogs import (  # noqa: PLC0415
         offline_catalogs,
         offline_evaluation,
     )
@@ -125,7 +125,7 @@ def with_files(
     may_be_empty: bool = False,
 ) -> "Situation":
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
-    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
     from nodeless.launch.overlays import evaluate, laid_over  # noqa: PLC0415
 
     given, settings, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)

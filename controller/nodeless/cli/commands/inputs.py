@@ -126,7 +126,7 @@ class Source:
 def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     """The situation, what pools might buy if they allowed it, and notes; or the end of the command."""
     # Imported here: other commands do not need the solver.
-    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
 
     if source.files and source.snapshot:
         refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
@@ -192,7 +192,7 @@ def zones_of(sold: "CatalogFile", text: str) -> tuple[str, ...]:
 
 
 def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation":
-    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
     from nodeless.cloudprovider.billing.terms import BillTerms  # noqa: PLC0415
     from nodeless.model.instance_types import Catalog  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415

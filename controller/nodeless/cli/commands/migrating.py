@@ -21,7 +21,8 @@ from nodeless.cli.commands.terms import refuse, remark
 from nodeless.cli.manifests.documents import BadManifests
 from nodeless.cli.manifests.reading import FileContents, read_documents
 from nodeless.cli.manifests.skipped import skipped_lines
-from nodeless.cloudprovider.aws.catalog_file import CatalogFile, offline_catalogs
+from nodeless.cloudprovider.aws.catalog_file import CatalogFile
+from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.explain.decisions import Situation
 from nodeless.explain.migration.autoscaler import Autoscaler
 from nodeless.explain.migration.behavior import differences, with_pool_labels

@@ -44,10 +44,8 @@ def overlay_warnings(manifests: Iterable[Any]) -> dict[str, list[FieldError]]:
     snapshot = _snapshot(manifests)
     if not snapshot.node_overlays:
         return {}
-    from nodeless.cloudprovider.aws.catalog_file import (  # noqa: PLC0415
-        bundled_catalog,
-        offline_evaluation,
-    )
+    from nodeless.cloudprovider.aws.catalog_file import bundled_catalog  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.offline_catalogs import offline_evaluation  # noqa: PLC0415
 
     known = bool(snapshot.pools)
     if not known:

@@ -6,7 +6,7 @@
 clients, `errors` speaks for them, `caching` and `batching` keep calls few.
 
 `type_facts`, `node_shape`, `instance_type_math`, `instance_type_labels`, `instance_type_compatibility`,
-`instance_type_builder`, `catalog_file`, `price_list`, `selectors`, `image_parameters` and
+`instance_type_builder`, `catalog_file`, `offline_catalogs`, `price_list`, `selectors`, `image_parameters` and
 `instance_records` are pure: they can be imported where boto3 is not installed, so the provider is imported
 when it is first asked for.
 """

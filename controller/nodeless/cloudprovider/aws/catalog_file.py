@@ -6,30 +6,17 @@ row, its members in the order of `members`; prices are US dollars an hour.
 
 import dataclasses
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 from nodeless.api.known_types import KnownTypes
-from nodeless.cloudprovider.aws.instance_type_builder import Known, build
 from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
-from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
-from nodeless.cloudprovider.aws.price_list import Prices
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
-from nodeless.cloudprovider.billing.catalogs import billed
-from nodeless.cloudprovider.billing.parts import Location
-from nodeless.cloudprovider.billing.room import named_by_pods, with_room
-from nodeless.cloudprovider.billing.terms import BillTerms
-from nodeless.launch.overlays import Evaluation, evaluate, laid_over
-from nodeless.model.identity import Identity
-from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
-from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import IN, Requirement, Requirements
-from nodeless.model.snapshot import Snapshot
-from nodeless.state import PoolUnusable, usable
 from nodeless.state.saving import SavedFormatError, built, plain
 
 FORMAT = "nodeless/catalog"
@@ -118,78 +105,6 @@ def bundled_catalog() -> CatalogFile:
     return read_catalog(files(__package__).joinpath("catalog.json").read_text(encoding="utf-8"))
 
 
-def offline_catalogs(
-    catalog: CatalogFile,
-    snapshot: Snapshot,
-    zones: Iterable[str],
-    terms: BillTerms | None = None,
-    *,
-    allowed_only: bool = True,
-) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
-    """Types of each usable pool at the prices of its nodes, and what is wrong with the others.
-
-    The NodeOverlays of the snapshot are laid over.
-
-    Args:
-        catalog: What is sold.
-        snapshot: The pools and their node classes.
-        zones: Zones of the subnets, which a file does not tell.
-        terms: What counts as part of a price; None: the default.
-        allowed_only: Leave out types that the pool's requirements do not allow.
-    """
-    terms, named, location = terms or BillTerms(), named_by_pods(snapshot), Location(catalog.region)
-    sold, problems = _sold(catalog, snapshot, zones)
-    overlays = evaluate(snapshot.node_overlays.values(), sold).accepted if snapshot.node_overlays else ()
-    made: dict[Hashable, tuple[InstanceType, ...]] = {}
-    catalogs: dict[str, tuple[InstanceType, ...]] = {}
-    for pool, types in sold:
-        _, node_class = usable(snapshot, pool.reference, pool.node_class)
-        # Pools that pay the same share their types; overlays may be for one pool alone.
-        priced_as = (
-            Identity(types),
-            node_class,
-            terms.name_for(pool.name),
-            pool.key if overlays else "",
-        )
-        if priced_as not in made:
-            laid = laid_over(overlays, pool, types) if overlays else types
-            made[priced_as] = billed(laid, pool.name, node_class, location, terms)
-        chosen, conflict = made[priced_as], pool.requirements.conflict
-        if allowed_only:
-            chosen = tuple(each for each in chosen if conflict(each.requirements) is None)
-        catalogs[pool.key] = with_room(chosen, pool.requirements, node_class, named, terms)
-    return catalogs, problems
-
-
-def offline_evaluation(catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str]) -> Evaluation:
-    """Which NodeOverlays of a snapshot count for its pools, as far as a file tells."""
-    return evaluate(snapshot.node_overlays.values(), _sold(catalog, snapshot, zones)[0])
-
-
-def _sold(
-    catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str]
-) -> tuple[list[tuple[Pool, tuple[InstanceType, ...]]], dict[str, str]]:
-    """Each usable pool with all that is sold in the zones, and what is wrong with the others."""
-    where = frozenset(zones)
-    sold: list[tuple[Pool, tuple[InstanceType, ...]]] = []
-    problems: dict[str, str] = {}
-    for key, pool in sorted(snapshot.pools.items()):
-        try:
-            shape = _shape(*usable(snapshot, pool.reference, pool.node_class))
-        except PoolUnusable as error:
-            problems[key] = str(error)
-        else:
-            sold.append((pool, _types(catalog, shape, where)))
-    return sold, problems
-
-
-#: A command asks several times for the same types: with and without what a pool allows, and as if changed.
-@lru_cache(maxsize=8)
-def _types(catalog: CatalogFile, shape: NodeShape, zones: frozenset[str]) -> tuple[InstanceType, ...]:
-    prices = Prices(catalog.on_demand, catalog.spot or None)
-    return build(Known(catalog.facts, catalog.zones), shape, zones, prices, catalog.region)
-
-
 def known_types(catalog: CatalogFile) -> KnownTypes:
     """The labels of a catalog's types, for rules and warnings; systems are those that types can run."""
     return KnownTypes(
@@ -203,10 +118,6 @@ def _labels(facts: TypeFacts, region: str) -> Requirements:
     systems = ["linux", "windows"] if facts.architecture == "amd64" else ["linux"]
     kept = [made[key] for key in made if key not in (OS, WINDOWS_BUILD)]
     return Requirements([*kept, Requirement.of(OS, IN, systems)])
-
-
-def _shape(pool: Pool, node_class: NodeClass) -> NodeShape:
-    return shape_of(node_class, kubelet_of(pool, node_class))
 
 
 def _row(catalog: CatalogFile, facts: TypeFacts, members: list[str], zones: tuple[str, ...]) -> list[Any]:

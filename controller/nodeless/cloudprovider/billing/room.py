@@ -7,7 +7,7 @@ request CPU alone. So a t3a.nano has 74 MiB left by the formula, and nothing in 
 for memory pressure as soon as the node has joined (aws/karpenter-provider-aws#5463).
 
 The rule is one of choice: allocatable stays as it is. A type on which less is left than the terms ask for
-is not for sale, unless the pool or a pending pod names it, its family or its size, or unless the pool has
+is not for sale, unless the pool or a pod names it, its family or its size, or unless the pool has
 nothing else.
 """
 
