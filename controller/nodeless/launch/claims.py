@@ -7,11 +7,11 @@ cheapest first by the plan, and `candidates` chooses among those at launch.
 
 import hashlib
 from base64 import b32encode
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from nodeless.launch.groups import group_claims
-from nodeless.model.instance_types import Catalog
+from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
     ARCH,
@@ -79,6 +79,9 @@ def claims_for(
         KeyError: The plan names a pool that is not given.
     """
     used = set(taken)
+    overlaid = {
+        pool: _overlaid((catalog or {}).get(pool, ())) for pool in {str(node.pool) for node in plan.new_nodes}
+    }
     claims = []
     for ordinal, node in enumerate(plan.new_nodes):
         pool = pools[str(node.pool)]
@@ -86,24 +89,27 @@ def claims_for(
         used.add(name)
         node_class = (node_classes or {}).get(str(node.node_class))
         claim = _claim(name, node, pool, node_class, now)
-        marks = _overlay_marks(node, catalog or {})
+        marks = _overlay_marks(node, overlaid[str(node.pool)])
         claims.append(replace(claim, annotations={**claim.annotations, **marks}) if marks else claim)
     marked = zip(group_claims(claims), plan.new_nodes, strict=True)
     return tuple(CreateClaim(cause, _with_notes(claim, node, reason, pods or {})) for claim, node in marked)
 
 
-def _overlay_marks(node: PlannedNode, catalog: Catalog) -> dict[str, str]:
-    """Annotations for what NodeOverlays say of any of the types that the claim will name (Karpenter v1)."""
-    named = {alternative.instance_type for alternative in node.alternatives[:MAX_INSTANCE_TYPES]}
-    types = [each for each in catalog.get(str(node.pool), ()) if each.name in named]
-    return {
-        key: "true"
-        for key, applied in (
-            (PRICE_OVERLAY_APPLIED, any(each.price_overlays for each in types)),
-            (CAPACITY_OVERLAY_APPLIED, any(each.capacity_overlays for each in types)),
-        )
-        if applied
-    }
+def _overlaid(types: Iterable[InstanceType]) -> dict[str, set[str]]:
+    """The annotations for NodeOverlays (Karpenter v1), each with the names of the types that it is for."""
+    found: dict[str, set[str]] = {}
+    for each in types:
+        if each.price_overlays:
+            found.setdefault(PRICE_OVERLAY_APPLIED, set()).add(each.name)
+        if each.capacity_overlays:
+            found.setdefault(CAPACITY_OVERLAY_APPLIED, set()).add(each.name)
+    return found
+
+
+def _overlay_marks(node: PlannedNode, overlaid: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Annotations for what NodeOverlays say of any of the types that the claim will name."""
+    named = [alternative.instance_type for alternative in node.alternatives[:MAX_INSTANCE_TYPES]]
+    return {key: "true" for key, names in overlaid.items() if any(name in names for name in named)}
 
 
 def _with_notes(
