@@ -20,6 +20,7 @@ from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
 FOLLOW: Final = ("list", "watch")
 """A watch brings the first objects too, but not from every API server: others are asked for a list first."""
 LEASE: Final = "karpenter-leader-election"
+AUTOSCALER_STATUS: Final = "cluster-autoscaler-status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,13 @@ ADMIN_RULES: Final[tuple[Rule, ...]] = (
 )
 """ClusterRole `karpenter-admin`: aggregated into the cluster's own `admin` role, for people."""
 
-DNS_RULES: Final[tuple[Rule, ...]] = (Rule(("",), ("services",), ("get",), ("kube-dns",)),)
-"""Role `karpenter-dns` in kube-system: the address of the cluster's DNS goes into user data."""
+DNS_RULES: Final[tuple[Rule, ...]] = (
+    Rule(("",), ("services",), ("get",), ("kube-dns",)),
+    Rule(("",), ("configmaps",), ("get",), (AUTOSCALER_STATUS,)),
+)
+"""Role `karpenter-dns` in kube-system: the address of the cluster's DNS goes into user data; and which groups
+a Cluster Autoscaler has that serves the same cluster.
+"""
 
 
 HOLD_RULES: Final[tuple[Rule, ...]] = (Rule(("coordination.k8s.io",), ("leases",), ("list",)),)

@@ -126,7 +126,9 @@ def test_9_6_settings_certificate_and_lease_are_within_reach_and_nothing_else(en
         | rights("coordination.k8s.io", "leases", ("get", "update"), "karpenter-leader-election")
     )
     dns = environment.one(ROLE, "karpenter-dns").inputs
-    assert granted(dns) == rights("", "services", ("get",), "kube-dns")
+    assert granted(dns) == rights("", "services", ("get",), "kube-dns") | rights(
+        "", "configmaps", ("get",), "cluster-autoscaler-status"
+    )
     assert dns["metadata"]["namespace"] == "kube-system"
     holds = environment.one(ROLE, "karpenter-holds").inputs
     assert granted(holds) == rights("coordination.k8s.io", "leases", ("list",))

@@ -22,6 +22,7 @@ from localenv.rbac import Call, Right, common_rights, compare, own_rights, read_
 from nodeless.api.crds import all_crds
 from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME
 from nodeless.model.labels import SURGE
+from nodeless.model.neighbors import AUTOSCALER_STATUS
 from tests.api.manifests import ec2_node_class, node_pool
 from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.controllers.process import Replicas, a_cluster, settings
@@ -160,6 +161,7 @@ def a_whole_life(environment: Environment) -> None:
     what_nodes_have_is_kept(user)
     room_stands_ready(user)
     overlays_are_looked_at(user)
+    another_autoscaler_is_seen(user)
     two_nodes_are_planned_at_once(user)
     a_node_is_deleted(user, node)
     a_drain_takes_too_long(user)
@@ -232,6 +234,20 @@ def room_stands_ready(user: User) -> None:
 def overlays_are_looked_at(user: User) -> None:
     path = f"{OVERLAYS}/of-nothing"
     user.api.wait(path, lambda overlay: overlay.get("status"), what="the overlay to have a status")
+
+
+def another_autoscaler_is_seen(user: User) -> None:
+    """Its pod waits for a label that no node bears; its groups are asked for all the same."""
+    pod = a_pod("cluster-autoscaler", "kube-system", nodeSelector={"none": "such"})
+    pod["spec"]["containers"][0]["image"] = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0"
+    user.api.create(pod)
+    log = user.environment.control_plane.audit_log
+
+    def asked() -> bool:
+        return any(call.name == AUTOSCALER_STATUS for call in read_calls(log, CONTROLLER.user))
+
+    user.api.wait(asked, what="the autoscaler's groups to be asked for")
+    user.api.delete("/api/v1/namespaces/kube-system/pods/cluster-autoscaler", grace_seconds=0)
 
 
 def two_nodes_are_planned_at_once(user: User) -> None:

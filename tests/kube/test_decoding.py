@@ -301,7 +301,10 @@ def test_what_eks_auto_mode_serves_is_left_alone_in_whatever_state_it_is(kind, k
         "spec": spec_of(kind, AUTO_MODE) | ({"requirements": "none", "weight": "x"} if broken else {}),
     }
 
-    assert watched.decode(json.dumps(manifest).encode()) == (key, ())
+    decoded, seen = watched.decode(json.dumps(manifest).encode())
+    assert decoded == key
+    # A pool of its is known as such, so that users can be told of it.
+    assert [type(each).__name__ for each in seen] == (["NeighborPoolSeen"] if kind == "NodePool" else [])
     assert reported == []
     ours = {**manifest, "spec": spec_of(kind, OURS)}
     own_key, seen = watched.decode(json.dumps(ours).encode())

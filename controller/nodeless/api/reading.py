@@ -14,7 +14,7 @@ from nodeless.api.node_claim import NodeClaim as Manifest
 from nodeless.api.node_claim import NodeClaimSpec, NodeClaimStatus
 from nodeless.api.reading_node_classes import read_node_class
 from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement, read_taints
-from nodeless.api.reading_pools import read_pool
+from nodeless.api.reading_pools import read_neighbor_pool, read_pool
 from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema_validation import structural_errors
 from nodeless.api.times import parse_life_span, parse_time
@@ -26,7 +26,14 @@ from nodeless.model.pools import PROVISIONER as PROVISIONER_KIND
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import parse_resources
 
-__all__ = ["read_any_claim", "read_broken_claim", "read_claim", "read_node_class", "read_pool"]
+__all__ = [
+    "read_any_claim",
+    "read_broken_claim",
+    "read_claim",
+    "read_neighbor_pool",
+    "read_node_class",
+    "read_pool",
+]
 
 
 def read_claim(manifest: Mapping[str, Any]) -> NodeClaim:

@@ -6,6 +6,7 @@ reported instead of guessed at.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from nodeless.api import node_pool as v1
 from nodeless.api.defaulting import default
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject
+from nodeless.api.kinds import EC2_NODE_CLASS as EC2_NODE_CLASS_API
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.metadata import read_metadata
 from nodeless.api.metav1 import RequirementDefinition
@@ -61,6 +63,32 @@ def read_pool(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
     if NODE_POOL.describes(manifest):
         return _read_node_pool(manifest), None
     return _read_provisioner(manifest)
+
+
+def read_neighbor_pool(manifest: Mapping[str, Any]) -> Pool:
+    """A NodePool that EKS Auto Mode serves, as far as it says which pods it takes.
+
+    Of one that breaks a rule of ours only the name is known: its own controller may know better.
+    """
+    metadata = read_metadata(manifest)
+    try:
+        pool = _read_node_pool(_as_ours(manifest))
+    except (InvalidObject, msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
+        reference = Reference(NODE_POOL_KIND, metadata.name, metadata.uid)
+        return Pool(reference, Reference(EC2_NODE_CLASS, ""), invalid=str(error))
+    own = Requirements(
+        requirement for key, requirement in pool.requirements.items() if key != EC2_NODE_CLASS_NAME
+    )
+    return replace(pool, requirements=own)
+
+
+def _as_ours(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The same pool with a node class of a kind that is read."""
+    spec = manifest["spec"]
+    template, inner = spec["template"], spec["template"]["spec"]
+    reference = {**inner["nodeClassRef"], "group": EC2_NODE_CLASS_API.group, "kind": EC2_NODE_CLASS}
+    template = {**template, "spec": {**inner, "nodeClassRef": reference}}
+    return {**manifest, "spec": {**spec, "template": template}}
 
 
 def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:

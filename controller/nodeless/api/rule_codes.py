@@ -56,6 +56,7 @@ class RuleCode(StrEnum):
     UNREACHABLE_MIN_VALUES = "UnreachableMinValues"
     FEW_SPOT_TYPES = "FewSpotTypes"
     OVERLAPPING_POOLS = "OverlappingPools"
+    OTHER_AUTOSCALER = "OtherAutoscaler"
     CONFLICTING_OVERLAYS = "ConflictingOverlays"
     UNUSED_OVERLAY = "UnusedOverlay"
     NEGATIVE_LIMIT = "NegativeLimit"

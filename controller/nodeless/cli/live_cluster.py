@@ -24,7 +24,9 @@ from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.server_version import server_version
 from nodeless.explain.decisions import Situation
 from nodeless.explain.drift_preview import CloudObservations
+from nodeless.explain.neighbors import namespaces_of
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
+from nodeless.kube.autoscaler_status import read_groups
 from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.kinds import watched_guard
@@ -32,6 +34,7 @@ from nodeless.kube.overlays import watched_overlays
 from nodeless.launch.overlays import evaluate
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
+from nodeless.model.neighbors import CLUSTER_AUTOSCALER, ScalingGroup
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
@@ -214,7 +217,7 @@ async def _snapshot(
         for patience in (_GRACE, PATIENCE - _GRACE):
             await asyncio.wait({watches, listed}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if listed.done():
-                return cluster.snapshot
+                return await _with_scaling_groups(client, cluster.snapshot, remark)
             if cluster.problems():
                 raise ClusterUnreadable(_in_short(cluster.problems()))
         raise ClusterUnreadable(f"not every kind was listed within {PATIENCE:.0f} s")
@@ -223,6 +226,19 @@ async def _snapshot(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def _with_scaling_groups(
+    client: ApiClient, snapshot: Snapshot, remark: Callable[[str], None]
+) -> Snapshot:
+    """The snapshot with what a Cluster Autoscaler that runs there says of its groups."""
+    groups: set[ScalingGroup] = set()
+    for namespace in namespaces_of(snapshot, CLUSTER_AUTOSCALER):
+        try:
+            groups |= set(await read_groups(client, namespace))
+        except (ApiError, ApiUnavailable) as error:
+            remark(f"the node groups of Cluster Autoscaler are not known: {error}")
+    return replace(snapshot, autoscaler_groups=tuple(sorted(groups)))
 
 
 def _in_short(problems: Sequence[str]) -> str:

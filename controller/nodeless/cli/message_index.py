@@ -89,6 +89,7 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "CapacityReservationExpiring": "Extend the capacity block, or let the pool use other capacity: the node is drained before the end.",
     "NodeTerminatingOnInterruption": "Nothing: pods get new capacity.",
     "NoCompatibleInstanceTypes": "Loosen the requirements of the pool, or lower `minValues`. `nodeless validate` shows what the requirements leave.",
+    "OtherAutoscaler": "Let one autoscaler serve each pod: set the pools or groups that the message names apart by taints, hold the groups of the other one at one size, or scale it to 0. [Migrate from Cluster Autoscaler](guides/migrate-from-cluster-autoscaler.md) and [from Karpenter](guides/migrate-from-karpenter.md) have the steps.",
     "NotReady": "Correct what the message names in the pool or node class.",
     "WaitingOnNodeClaimTermination": "Wait for the NodeClaims that the message names, or see why they do not end: `FailedDraining` on their nodes.",
     "CleanUpFailed": "Allow the call that the message names, or delete the resource in AWS yourself. The deletion is tried again.",

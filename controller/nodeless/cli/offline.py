@@ -39,6 +39,7 @@ from nodeless.cli.findings import INVALID, checked, github_lines, text_lines, un
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
+from nodeless.cli.manifests.neighbors import neighbor_warnings
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 
 offline = typer.Typer()
@@ -169,6 +170,7 @@ def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[Fi
     converted = [as_v1(document.value) for document in documents]
     manifests = [each.manifest for each in converted]
     around, overlays = _validation_context(manifests), _overlay_warnings(manifests)
+    neighbors = neighbor_warnings(documents)
     for document, one in zip(documents, converted, strict=True):
         if _is_skipped(document.value):
             foreign = foreign_warning(document.value)
@@ -177,6 +179,7 @@ def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[Fi
             found = [*_faults(document.value, around, one), *_repeated(document, documents)]
             if NODE_OVERLAY.describes(document.value):
                 found = found or overlays.get(subject_of(document.value), [])
+            found += neighbors.get(subject_of(document.value), ())
             yield document, found
 
 

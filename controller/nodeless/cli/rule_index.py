@@ -327,6 +327,18 @@ RULES: Mapping[RuleCode, Rule] = {
         ),
         FILE,
     ),
+    RuleCode.OTHER_AUTOSCALER: _warning(
+        "Cluster Autoscaler, Karpenter or EKS Auto Mode is among the objects, and can take pods of the pool, too: both launch for the same pods.",
+        "Let one autoscaler serve each pod: set the pools or groups that the message names apart by taints, hold the groups of the other one at one size, or scale it to 0.",
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n  template:\n    spec:\n"
+        "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: general}\n      requirements: []\n---\n"
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cluster-autoscaler, namespace: kube-system}\nspec:\n"
+        "  selector: {matchLabels: {app: cluster-autoscaler}}\n  template:\n    metadata: {labels: {app: cluster-autoscaler}}\n"
+        "    spec:\n      containers:\n      - name: cluster-autoscaler\n"
+        "        image: registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0\n"
+        "        command: [./cluster-autoscaler, '--nodes=1:10:web']\n",
+        FILE,
+    ),
     RuleCode.NEGATIVE_LIMIT: _warning(
         "A limit is below zero: nothing will ever be launched.",
         "Raise it.",

@@ -18,6 +18,7 @@ from nodeless.controllers.interruption.controller import InterruptionLoop
 from nodeless.controllers.interruption.instance_status import InstanceStatusController
 from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
 from nodeless.controllers.metrics.offerings import OfferingMetricsLoop
+from nodeless.controllers.neighbors import NeighborLoop
 from nodeless.controllers.nodeclaim.controller import ClaimLoop
 from nodeless.controllers.nodeclaim.garbage_collection import Collector
 from nodeless.controllers.nodeclaim.launcher import Launcher
@@ -79,6 +80,7 @@ class Controllers:
     disruption: DisruptionLoop
     drift: DriftLoop
     measured_capacity: MeasuredCapacity
+    neighbors: NeighborLoop
     #: Where NodeOverlays are turned on.
     overlays: OverlayLoop | None = None
 
@@ -101,6 +103,7 @@ class Controllers:
             self.disruption,
             self.drift,
             self.measured_capacity,
+            self.neighbors,
         )
 
     def use(self, settings: GlobalSettings) -> None:
@@ -197,6 +200,7 @@ def build_controllers(
         disruption=DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics, timing),
         drift=DriftLoop(cluster, cloud, executor, metrics, settings, timing),
         measured_capacity=MeasuredCapacity(client, cluster, cloud, namespace),
+        neighbors=NeighborLoop(client, cluster, recorder, timing),
         overlays=OverlayLoop(
             client, cluster, cloud, executor.assert_leading, boundary("node overlay"), timing
         )

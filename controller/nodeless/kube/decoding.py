@@ -20,6 +20,7 @@ from nodeless.model.labels import (
     SURGED_FOR,
 )
 from nodeless.model.namespaces import Namespace
+from nodeless.model.neighbors import program_of
 from nodeless.model.nodes import Node
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
@@ -103,7 +104,13 @@ def _read_pod(document: documents.Pod) -> model.Pod:
         grace_period_seconds=spec.terminationGracePeriodSeconds,
         mirror=_MIRROR in annotations,
         limits=_limits(spec),
+        program=_program(spec),
     )
+
+
+def _program(spec: documents.PodSpec) -> str:
+    """Which other autoscaler it is, if any."""
+    return next(filter(None, (program_of(container.image) for container in spec.containers)), "")
 
 
 def _expected_by_us(document: documents.Pod) -> bool:

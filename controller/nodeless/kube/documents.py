@@ -51,6 +51,7 @@ class ContainerPort(msgspec.Struct):
 
 class Container(msgspec.Struct):
     name: str = ""
+    image: str = ""
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     ports: list[ContainerPort] = []
     restartPolicy: str | None = None

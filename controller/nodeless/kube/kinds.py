@@ -190,13 +190,14 @@ def _csi_node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _pool_decoder(report_invalid: Report) -> Decode:
     """An invalid pool is still seen: its nodes stay, and its deletion must still be waited for.
 
-    One of EKS Auto Mode is not: it gets no status and no finalizer of ours.
+    One of EKS Auto Mode is kept apart: it gets no status and no finalizer of ours.
     """
 
     def decode(raw: bytes) -> Decoded:
         manifest = msgspec.json.decode(raw)
         if is_served_by_others(manifest):
-            return str(_reference(manifest, read_metadata(manifest))), ()
+            other = reading.read_neighbor_pool(manifest)
+            return other.key, (events.NeighborPoolSeen(other),)
         try:
             pool, inline_class = reading.read_pool(manifest)
         except Exception as error:  # whatever is wrong with it, it is that pool's trouble alone

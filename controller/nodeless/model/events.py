@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.namespaces import Namespace
+from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
@@ -57,6 +58,20 @@ class PoolSeen:
 @dataclass(frozen=True, slots=True)
 class PoolGone:
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborPoolSeen:
+    """A pool that EKS Auto Mode serves; its end is a `PoolGone`."""
+
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerGroupsSeen:
+    """What Cluster Autoscaler says its groups are now."""
+
+    groups: tuple[ScalingGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +253,8 @@ Event = (
     | ClaimGone
     | PoolSeen
     | PoolGone
+    | NeighborPoolSeen
+    | AutoscalerGroupsSeen
     | NodeClassSeen
     | NodeClassGone
     | DaemonSetSeen

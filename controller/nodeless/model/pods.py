@@ -145,6 +145,8 @@ class Pod:
     mirror: bool = False
     limits: tuple[tuple[str, int], ...] = ()
     """Sum of what its containers are limited to, sorted by resource; shown, never planned with."""
+    program: str = ""
+    """Which other autoscaler runs in it (`neighbors`), by its image; empty for any other pod."""
 
     @property
     def key(self) -> str:

@@ -13,6 +13,7 @@ from immutables import Map
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.namespaces import Namespace
+from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
@@ -68,6 +69,10 @@ class Snapshot:
     """By name."""
     applied_overlays: tuple[str, ...] = ()
     """NodeOverlays that prices and capacity of instance types follow, in the order in which they count."""
+    neighbor_pools: Map[str, Pool] = Map()
+    """By key, the pools that EKS Auto Mode serves: nothing is made of them."""
+    autoscaler_groups: tuple[ScalingGroup, ...] = ()
+    """What Cluster Autoscaler says its groups are, where that could be read."""
     teardown: bool = False
     """The stack is being destroyed: no new capacity, everything must go."""
     teardown_drain: float | None = None

@@ -244,6 +244,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "No instance type meets the pool's requirements, or too few do for its minValues",
         silent_seconds=60.0,
     ),
+    EventRule(
+        "OtherAutoscaler",
+        "Warning",
+        ("Provisioner", "NodePool"),
+        "Another autoscaler of the cluster can take pods of the pool, too; the message names it",
+        silent_seconds=3500.0,
+    ),
     EventRule("NotReady", "Warning", _POOL, "The object cannot be used; the message says why"),
     EventRule(
         "WaitingOnNodeClaimTermination",

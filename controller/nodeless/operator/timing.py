@@ -47,6 +47,8 @@ class Timing:
     #: Between two looks at which NodeOverlays count, and when types of a pool were not known.
     overlays: float = 300.0
     overlays_retry: float = 10.0
+    #: Between two looks at what other autoscalers serve the cluster.
+    neighbors: float = 60.0
     #: After a request that tagged an instance, or failed to (Karpenter v1).
     tagging: float = 1.0
 

@@ -32,8 +32,12 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
         case events.PoolSeen(pool, inline_class):
             return _put_pool(snapshot, pool, inline_class)
         case events.PoolGone(key):
-            classes = delete_key(snapshot.node_classes, key)
-            return replace(snapshot, pools=delete_key(snapshot.pools, key), node_classes=classes)
+            return _drop_pool(snapshot, key)
+        case events.NeighborPoolSeen(pool):
+            others = snapshot.neighbor_pools.set(pool.key, pool)
+            return replace(_drop_pool(snapshot, pool.key), neighbor_pools=others)
+        case events.AutoscalerGroupsSeen(groups):
+            return replace(snapshot, autoscaler_groups=groups)
         case events.NodeClassSeen(node_class):
             return replace(snapshot, node_classes=snapshot.node_classes.set(node_class.key, node_class))
         case events.NodeClassGone(key):
@@ -155,4 +159,16 @@ def _put_pool(snapshot: Snapshot, pool: Pool, inline_class: NodeClass | None) ->
     classes = (
         classes.set(pool.key, inline_class) if inline_class is not None else delete_key(classes, pool.key)
     )
-    return replace(snapshot, pools=snapshot.pools.set(pool.key, pool), node_classes=classes)
+    others = delete_key(snapshot.neighbor_pools, pool.key)
+    pools = snapshot.pools.set(pool.key, pool)
+    return replace(snapshot, pools=pools, node_classes=classes, neighbor_pools=others)
+
+
+def _drop_pool(snapshot: Snapshot, key: str) -> Snapshot:
+    """Without a pool, whoever serves it."""
+    return replace(
+        snapshot,
+        pools=delete_key(snapshot.pools, key),
+        node_classes=delete_key(snapshot.node_classes, key),
+        neighbor_pools=delete_key(snapshot.neighbor_pools, key),
+    )

@@ -83,6 +83,7 @@ def plan(
     """
     # Imported here: other commands do not need the solver.
     from nodeless.cli.commands.plan_text import print_report  # noqa: PLC0415
+    from nodeless.explain.neighbors import neighbor_notes  # noqa: PLC0415
     from nodeless.explain.report import report  # noqa: PLC0415
     from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
 
@@ -104,6 +105,7 @@ def plan(
         ends=True,
     )
     situation, wider, notes = situation_of(source)
+    notes += neighbor_notes(situation.snapshot)
     made = report(situation, situation.plan(), notes, wider)
     if html:
         _write_html(html, made)

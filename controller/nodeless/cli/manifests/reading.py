@@ -14,6 +14,8 @@ import msgspec
 
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import InvalidObject
+from nodeless.api.foreign_kinds import is_served_by_others
+from nodeless.api.reading import read_neighbor_pool
 from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.cli.manifests.admission import Admission, admission_of, is_admission
@@ -31,13 +33,17 @@ from nodeless.cli.manifests.workloads import (
     pod_sets_of,
     pods_of,
 )
+from nodeless.explain.migration.autoscaler import is_autoscaler, read_autoscaler
+from nodeless.explain.migration.ledger import Ledger
 from nodeless.explain.words import count
 from nodeless.kube import Watched, watched_kinds
+from nodeless.kube.autoscaler_status import groups_of, is_status
 from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.overlays import watched_overlays
 from nodeless.model import events
+from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.pods import Pod
-from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
+from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
 from nodeless.model.workloads import Workload, workload_of
@@ -97,6 +103,7 @@ class _Reader:
         self._skipped: list[Skipped] = []
         self._notes: list[str] = []
         self._parents: set[Workload] = set()
+        self._scaling_groups: set[ScalingGroup] = set()
 
     def read(self, documents: list[Document], snapshot: Snapshot) -> FileContents:
         seen: dict[str, str] = {}
@@ -115,6 +122,8 @@ class _Reader:
                 snapshot = apply(snapshot, event)
         if self._faults:
             raise BadManifests(self._faults)
+        if self._scaling_groups:
+            snapshot = apply(snapshot, events.AutoscalerGroupsSeen(tuple(sorted(self._scaling_groups))))
         for pod in _missing(snapshot, self._made):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot, assumed = _assume(snapshot)
@@ -198,12 +207,19 @@ class _Reader:
         if refused := unsupported(manifest):
             # The controller makes no node of such a pool, and goes on.
             self._skipped.append(Skipped(document.at(), subject_of(manifest), kind, str(refused[0])))
+            if is_served_by_others(manifest) and kind == NODE_POOL_KIND:
+                yield events.NeighborPoolSeen(read_neighbor_pool(manifest))
         elif kind == "Pod":
             yield events.PodSeen(pod_of(manifest, self._admission))
         elif is_daemon_set(manifest):
             yield events.DaemonSetSeen(daemon_set_of(manifest, self._admission))
+        elif is_status(manifest):
+            self._scaling_groups.update(groups_of(manifest))
         elif is_workload(manifest):
             self._make(manifest)
+            if is_autoscaler(manifest):
+                named = read_autoscaler(manifest, Ledger()).groups
+                self._scaling_groups.update(ScalingGroup(name, *sizes) for name, sizes in named.items())
             if source := self._watched.get(_path(api_version, kind)):
                 yield from _decoded(source, manifest)
         elif watched := self._watched.get(_path(api_version, kind)):
