@@ -30,6 +30,8 @@ _PULUMI_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
 _PYTHON_EXECUTOR = "pulumi-language-python-exec"
 _ACTIONLINT_SOURCE = _HERE / "actionlint" / "source"
 _ACTIONLINT_MODULE = "github.com/rhysd/actionlint"
+_KREW_SOURCE = _HERE / "krew" / "source"
+_KREW_MODULE = "sigs.k8s.io/krew"
 _PROMETHEUS_SOURCE = _HERE / "prometheus" / "source"
 _PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
 _OPENTOFU_SOURCE = _HERE / "opentofu" / "source"
@@ -88,6 +90,11 @@ def tofu_provider(name: str, report: Report | None = None) -> Path:
 def actionlint(report: Report | None = None) -> Path:
     """The linter of GitHub's workflows; arguments and errors as for `control_plane_binaries`."""
     return _on_path_or_built(actionlint_program(), report or StreamReport())
+
+
+def krew(report: Report | None = None) -> Path:
+    """The manager of kubectl's plugins; arguments and errors as for `control_plane_binaries`."""
+    return _on_path_or_built(krew_program(), report or StreamReport())
 
 
 def language_hosts(report: Report | None = None) -> Path:
@@ -156,6 +163,18 @@ def actionlint_program() -> GoProgram:
         source=_ACTIONLINT_SOURCE,
         package=f"{_ACTIONLINT_MODULE}/cmd/actionlint",
         output="actionlint",
+    )
+
+
+def krew_program() -> GoProgram:
+    """The manager of kubectl's plugins; unstamped, it would call itself unknown."""
+    version = required_version(_KREW_SOURCE, _KREW_MODULE)
+    return GoProgram(
+        title=f"krew {version}",
+        source=_KREW_SOURCE,
+        package=f"{_KREW_MODULE}/cmd/krew",
+        output="krew",
+        variables=((f"{_KREW_MODULE}/internal/version.gitTag", version),),
     )
 
 

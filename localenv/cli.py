@@ -12,6 +12,7 @@ from localenv.binaries import (
     actionlint,
     control_plane_binaries,
     helm,
+    krew,
     language_hosts,
     opentofu,
     prometheus,
@@ -34,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 _PROGRAMS = {
     "actionlint": actionlint,
     "helm": helm,
+    "krew": krew,
     "language-hosts": language_hosts,
     "prometheus": prometheus,
     "promtool": promtool,
@@ -90,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--tests",
         action="store_true",
-        help="what the tests need besides: Prometheus, OpenTofu, actionlint, "
+        help="what the tests need besides: Prometheus, OpenTofu, actionlint, krew, "
         "Pulumi's language hosts, Karpenter's charts",
     )
     build.set_defaults(run=_build)
@@ -119,7 +121,8 @@ def _build(options: argparse.Namespace) -> int:
     pulumi_engine(report)
     helm(report)
     if options.tests:
-        for of_the_tests in (prometheus, promtool, opentofu, actionlint, language_hosts, karpenter_charts):
+        programs = (prometheus, promtool, opentofu, actionlint, krew, language_hosts, karpenter_charts)
+        for of_the_tests in programs:
             of_the_tests(report)
         for name in ("aws", "helm"):
             tofu_provider(name, report)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.image import LOCK, SBOM, bill_of_materials
-from infra.release import artifacts, changelog, installs, sdks
+from infra.release import artifacts, changelog, installs, krew, sdks
 from infra.release.commands import NotHere, program, run
 from infra.release.cutting import CHANGELOG, git, uncommitted
 from infra.release.settings import ROOT, ReleaseError, read_settings
@@ -104,6 +104,7 @@ class DryRun:
             "metadata": self._metadata,
             **{f"install-{version}": self._install(version) for version in installs.PYTHONS},
             "origin": self._origin,
+            "krew": self._krew,
             "charts": self._charts,
             **{f"sdk-{language}": self._sdk(language) for language in sdks.LANGUAGES},
             "package-add": self._package_add,
@@ -177,6 +178,32 @@ class DryRun:
         if found := installs.foreign(self._python, self._settings.version, uv):
             raise ReleaseError(f"from somebody else: {'; '.join(found)}")
         return "with the public index, what is named like ours comes from dist/ alone"
+
+    def _krew(self) -> str:
+        uv = artifacts.install_tools(self._work / "tools") / "uv"
+        (wheel,) = (
+            each
+            for each in self._made("python")
+            if each.name.startswith("nodeless_provisioner-") and each.suffix == ".whl"
+        )
+        archives: dict[krew.Platform, Path] = {}
+        lacking = []
+        for platform in krew.PLATFORMS:
+            folder, archive = (
+                self._work / "krew",
+                self._dist / "krew" / krew.archive_name(self._settings, platform),
+            )
+            try:
+                krew.lay_out(folder, wheel, platform, uv)
+            except ReleaseError as error:
+                lacking.append(f"{platform} cannot be built: {str(error).splitlines()[-1].strip()}")
+                continue
+            archives[platform] = krew.pack(folder, archive, self._epoch)
+        if not archives:
+            raise ReleaseError("; ".join(lacking))
+        (self._dist / "krew" / krew.MANIFEST).write_text(krew.manifest(self._settings, archives))
+        sizes = (f"{platform} {made.stat().st_size / 1e6:.0f} MB" for platform, made in archives.items())
+        return "; ".join((f"{krew.MANIFEST} with {', '.join(sizes)}", *lacking))
 
     def _charts(self) -> str:
         helm = self._tools.helm or program("helm", "https://helm.sh/docs/intro/install")

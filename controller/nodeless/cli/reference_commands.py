@@ -23,7 +23,7 @@ def command_pages() -> dict[str, str]:
         "`nodeless COMMAND --help` shows the same in a terminal, and `nodeless --version` prints the version.",
         "`make install` in a checkout installs it into `.venv/bin`; `pip install 'CHECKOUT/controller[controller]'` "
         "installs it anywhere else.",
-        "Where that folder is on `PATH`, kubectl has it as a plugin: `kubectl nodeless plan`. There is no archive for krew: it takes programs that need no installation, and this one needs Python and its packages.",
+        "Where that folder is on `PATH`, kubectl has it as a plugin: `kubectl nodeless plan`. With krew it needs no installation but Python (3.11 to 3.13): `kubectl krew install --manifest-url URL`, the address of `nodeless.yaml` among the files of a release.",
     ]
     for panel in dict.fromkeys(entry.panel for entry in ENTRIES):
         parts.append(f"## {panel}")
