@@ -4,7 +4,7 @@ An archive holds the command with everything that it needs, as wheels unpacked, 
 that every one of them has a wheel of; a script starts it with whichever of these the user has. It is no
 zipapp (as pex and shiv make them): extension modules cannot be imported out of one, so it would have to
 unpack itself into the user's home first, and krew unpacks archives anyway. What only the controller's own
-process needs (certificates of its webhooks, traces) is left out: there are no wheels of it for every platform.
+process needs (certificates of its webhooks, traces) is left out: wheels of it are not there everywhere.
 """
 
 import csv
