@@ -40,6 +40,7 @@ from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
 from nodeless.cli.manifests.neighbors import neighbor_warnings
+from nodeless.cli.progress import working
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 
 offline = typer.Typer()
@@ -67,10 +68,11 @@ def validate_files(files: Files, output: Output = "text") -> None:
     Each fault is a line `FILE:LINE:COL: error|warning: message [CODE]`; docs/rules.md explains the codes.
     """
     output = format_of(output, formats=(TEXT, JSON, YAML, GITHUB, SARIF))
-    reading = _read(files)
-    entries = [unreadable(problem) for problem in reading.broken]
-    for document, faults in faults_of(reading.documents):
-        entries.append(checked(document, faults, skipped=_is_skipped(document.value)))
+    with working("checking the files"):
+        reading = _read(files)
+        entries = [unreadable(problem) for problem in reading.broken]
+        for document, faults in faults_of(reading.documents):
+            entries.append(checked(document, faults, skipped=_is_skipped(document.value)))
     # In the order of the files; what is broken stands where it is in its file.
     ranks = {file: rank for rank, file in enumerate(reading.files)}
     entries.sort(key=lambda entry: (ranks[entry.file], entry.line))

@@ -21,6 +21,7 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
     from nodeless.explain.advice.usage import Usage
@@ -82,7 +83,8 @@ def advise(
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
-    used = _usage(usage or (), files or (), prometheus, window, percentile)
+    with working("reading what pods use"):
+        used = _usage(usage or (), files or (), prometheus, window, percentile)
     situation, wide, notes = situation_of(source)
     if used is None and not (files or snapshot):
         used = _live_usage(notes)
@@ -90,14 +92,16 @@ def advise(
         refuse("there is no pool to advise on; hint: add the pools to the files, or see `nodeless migrate`")
     percent = catalog_of(catalog, spot_percent).spot_percent
     spot_note = f"spot is taken to cost {percent:g} % of on-demand" if files and percent is not None else ""
-    made = advice_of(
-        situation,
-        wide or situation.catalog,
-        used,
-        least=least / _HOURS_OF_A_MONTH,
-        spot_note=spot_note,
-        notes=notes,
-    )
+    with working("trying what would save money") as work:
+        made = advice_of(
+            situation,
+            wide or situation.catalog,
+            used,
+            least=least / _HOURS_OF_A_MONTH,
+            spot_note=spot_note,
+            notes=notes,
+            tried=work.step,
+        )
     if output in DOCUMENTS:
         write_document("AdviceReport", made.to_json(), output)
     else:

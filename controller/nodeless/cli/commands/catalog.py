@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.progress import working
 
 catalogs = typer.Typer()
 
@@ -42,6 +43,8 @@ def catalog(
 
     logs.only_errors()
     try:
-        typer.echo(write_catalog(asyncio.run(fetched())), nl=False)
+        with working("asking AWS for types and prices"):
+            found = asyncio.run(fetched())
+        typer.echo(write_catalog(found), nl=False)
     except CloudError as error:
         refuse(str(error))

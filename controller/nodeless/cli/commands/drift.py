@@ -10,6 +10,7 @@ from nodeless.cli.commands.files import Offer, applied, with_files
 from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region, Snapshot, Source, situation_of
 from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
     from nodeless.explain.drift_preview import DriftPreview
@@ -60,11 +61,12 @@ def drift(
     leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
     if not given and not leaving:
         refuse("what would change? hint: give files, or --removed")
-    preview = (
-        _of_snapshot(given, snapshot, leaving)
-        if snapshot
-        else _live(given, kubeconfig, namespace, region, leaving)
-    )
+    with working("comparing the cluster with the files"):
+        preview = (
+            _of_snapshot(given, snapshot, leaving)
+            if snapshot
+            else _live(given, kubeconfig, namespace, region, leaving)
+        )
     if output in DOCUMENTS:
         write_document("DriftReport", preview.to_json(), output)
         return

@@ -1,13 +1,17 @@
 """Where a situation comes from: manifests, a saved snapshot, or the cluster; options that commands share."""
 
+import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.files import Offer, ReadAs, situation_of_files, with_files
 from nodeless.cli.commands.terms import content_of, from_cluster, refuse, saved_situation
+from nodeless.cli.progress import nothing_shown, working
 
 if TYPE_CHECKING:
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
@@ -137,18 +141,26 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     sold = catalog_of(source.catalog, source.spot_percent)
     offer = Offer(sold, zones_of(sold, source.zones))
     notes: list[str] = []
-    if source.snapshot:
-        situation = saved_situation(source.snapshot).situation
-    elif source.files:
-        situation = situation_of_files(source.files, offer, notes, source.read_as)
-    else:
-        situation = _from_cluster(source, offer, notes)
-    for change in source.what_if:
-        situation = _as_if(situation, change, offer, notes, source.read_as)
-    wider: Catalog = {}
-    if source.files:
-        wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
+    with _shown(source):
+        if source.snapshot:
+            situation = saved_situation(source.snapshot).situation
+        elif source.files:
+            situation = situation_of_files(source.files, offer, notes, source.read_as)
+        else:
+            situation = _from_cluster(source, offer, notes)
+        for change in source.what_if:
+            situation = _as_if(situation, change, offer, notes, source.read_as)
+        wider: Catalog = {}
+        if source.files:
+            wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
     return situation, wider, notes
+
+
+def _shown(source: Source) -> AbstractContextManager[object]:
+    """The line on a terminal meanwhile; none where somebody types the input there."""
+    if STDIN in source.files and sys.stdin.isatty():
+        return nothing_shown()
+    return working("reading the files" if source.files or source.snapshot else "asking the cluster and AWS")
 
 
 def _as_if(

@@ -10,6 +10,7 @@ from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.inputs import CatalogOption, SpotPercent, Zones, catalog_of, zones_of
 from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, AsJson, format_of, write_document
 from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
     from nodeless.explain.migration.report import Migration
@@ -77,7 +78,8 @@ def migrate(
     if html == STDIN and output != TEXT:
         refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
     sold = catalog_of(catalog, spot_percent)
-    made = migration_of(Options(files, role, any_type, zones_of(sold, zones) if zones else ()), sold)
+    with working("comparing what is there with what is proposed"):
+        made = migration_of(Options(files, role, any_type, zones_of(sold, zones) if zones else ()), sold)
     if html:
         _write_html(html, made)
     if html != STDIN:

@@ -32,6 +32,7 @@ from nodeless.cli.commands.output import (
     write_document,
 )
 from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
     from nodeless.explain.report import Report
@@ -106,12 +107,14 @@ def plan(
     )
     situation, wider, notes = situation_of(source)
     notes += neighbor_notes(situation.snapshot)
-    made = report(situation, situation.plan(), notes, wider)
+    with working("planning"):
+        made = report(situation, situation.plan(), notes, wider)
     if html:
         _write_html(html, made)
     if html == STDIN:
         raise typer.Exit(0 if made.complete else 1)
-    walked = consolidation_path(situation) if target else None
+    with working("looking for the target of consolidation"):
+        walked = consolidation_path(situation) if target else None
     if output in DOCUMENTS:
         document = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
         write_document("PlanReport", document, output)

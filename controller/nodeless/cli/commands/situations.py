@@ -8,6 +8,7 @@ import typer
 from nodeless import __version__
 from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region
 from nodeless.cli.commands.terms import from_cluster, refuse, remark, saved_situation
+from nodeless.cli.progress import working
 from nodeless.explain.words import count, price
 
 situations = typer.Typer()
@@ -22,7 +23,8 @@ def snapshot(kubeconfig: Kubeconfig = "", namespace: Namespace = "karpenter", re
     """
     from nodeless.explain.decisions import write  # noqa: PLC0415 - the solver is loaded where it is used
 
-    situation = from_cluster(kubeconfig, namespace, region)
+    with working("asking the cluster and AWS"):
+        situation = from_cluster(kubeconfig, namespace, region)
     sys.stdout.buffer.write(write(situation, __version__))
     seen = situation.snapshot
     types = {kind.name for kinds in situation.catalog.values() for kind in kinds}
@@ -48,7 +50,8 @@ def replay(
         saved = saved_situation(file)
         if saved.plan is None:
             refuse(f"{file}: holds no decision; hint: `nodeless plan --snapshot {file}` plans it")
-        again = saved.situation.plan()
+        with working(f"planning {file} again"):
+            again = saved.situation.plan()
         outcome = (
             f"{count(len(again.new_nodes), 'new node')}, {count(len(again.placements), 'pod')} on existing "
             f"nodes, {len(again.refusals)} refused, {price(again.cost_per_hour)}"

@@ -29,6 +29,7 @@ from nodeless.cli.commands.output import (
     write_document,
 )
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.progress import nothing_shown, working
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -83,7 +84,8 @@ def top(
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
-    seen = overview(situation_of(source)[0])
+    with working("looking at the nodes"):
+        seen = overview(situation_of(source)[0])
     if output in DOCUMENTS:
         write_document("Overview", seen.to_json(), output)
         return
@@ -97,7 +99,8 @@ def top(
             typer.echo(line.rstrip())
         return
     try:
-        with Live(_view(seen, sort), console=console, screen=True, auto_refresh=False) as live:
+        first = _view(seen, sort)
+        with nothing_shown(), Live(first, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 time.sleep(seconds)
                 live.update(_view(overview(situation_of(source)[0]), sort), refresh=True)

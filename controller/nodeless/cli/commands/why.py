@@ -19,6 +19,7 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.progress import working
 
 reasons = typer.Typer()
 
@@ -59,7 +60,8 @@ def why(
     )
     situation, wider, _ = situation_of(source)
     try:
-        found = answer(situation, situation.plan(), name, wider)
+        with working("planning, and trying what would help"):
+            found = answer(situation, situation.plan(), name, wider)
     except NotThere as error:
         refuse(str(error))
     if output in DOCUMENTS:

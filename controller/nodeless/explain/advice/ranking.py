@@ -5,7 +5,7 @@ to win from newer types. So they are also taken one on top of the other, the lar
 an option saves besides those above it, and the sum of these is what all of them save together.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -119,6 +119,7 @@ def advise(
     least: float = 0.0,
     spot_note: str = "",
     notes: Iterable[str] = (),
+    tried: Callable[[int, int], None] | None = None,
 ) -> AdviceReport:
     """Try every option by the solver.
 
@@ -129,6 +130,7 @@ def advise(
         least: Dollars an hour below which a saving is no advice.
         spot_note: What spot prices rest on.
         notes: Lines on what the figures rest on.
+        tried: Told after each option how many are tried, of how many.
     """
     now, anew = bill_now(situation, wide), bill_anew(situation, wide)
     # What is there may be better than what a solve finds: then nothing is won by planning anew.
@@ -137,9 +139,13 @@ def advise(
     possible = list(options_of(situation, wide, fits, spot_note))
     options, more = possible[:MOST_TRIES], len(possible) - MOST_TRIES
     untried = [f"{count(more, 'more change was', 'more changes were')} not tried"] if more > 0 else []
-    tried = [_try(option, situation, wide, base, max(now.refused, anew.refused)) for option in options]
+    outcomes = []
+    for number, option in enumerate(options):
+        if tried is not None:
+            tried(number, len(options))
+        outcomes.append(_try(option, situation, wide, base, max(now.refused, anew.refused)))
     gaining = sorted(
-        (one for one in tried if one is not None and one.alone > max(least, _SAME)),
+        (one for one in outcomes if one is not None and one.alone > max(least, _SAME)),
         key=lambda one: (-one.alone, one.option.title),
     )
     titles = {one.option.title for one in gaining}
