@@ -23,6 +23,7 @@ from localenv.binaries import (
 from localenv.environment import Environment, EnvironmentFailed, Options
 from localenv.golang import BuildFailed, ToolchainMissing
 from localenv.karpenter import karpenter_charts
+from localenv.kueue import kueue, provisioning_request_definition
 from localenv.progress import StreamReport
 
 
@@ -121,8 +122,17 @@ def _build(options: argparse.Namespace) -> int:
     pulumi_engine(report)
     helm(report)
     if options.tests:
-        programs = (prometheus, promtool, opentofu, actionlint, krew, language_hosts, karpenter_charts)
-        for of_the_tests in programs:
+        for of_the_tests in (
+            prometheus,
+            promtool,
+            opentofu,
+            actionlint,
+            krew,
+            language_hosts,
+            karpenter_charts,
+            provisioning_request_definition,
+            kueue,
+        ):
             of_the_tests(report)
         for name in ("aws", "helm"):
             tofu_provider(name, report)

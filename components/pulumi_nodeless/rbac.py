@@ -56,8 +56,8 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("",), ("namespaces",), FOLLOW),
     Rule(("",), ("persistentvolumes", "persistentvolumeclaims", "podtemplates"), FOLLOW),
     Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), FOLLOW),
-    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), FOLLOW),
-    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status",), ("patch",)),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers", "provisioningrequests"), FOLLOW),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status", "provisioningrequests/status"), ("patch",)),
     Rule(("policy",), ("poddisruptionbudgets",), FOLLOW),
     Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), FOLLOW),
 )

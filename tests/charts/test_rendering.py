@@ -67,6 +67,7 @@ SETTINGS = [
     ({"featureGates": {"terminateFirstRepair": True}}, "nodeless.terminateFirstRepair", "true"),
     ({"featureGates": {"nodeRepair": True}}, "nodeless.nodeRepair", "true"),
     ({"featureGates": {"capacityBuffer": True}}, "nodeless.capacityBuffers", "true"),
+    ({"featureGates": {"provisioningRequest": True}}, "nodeless.provisioningRequests", "true"),
     ({"featureGates": {"nodeOverlay": True}}, "nodeless.nodeOverlays", "true"),
     ({"aws": {"defaultInstanceProfile": "nodes"}}, "aws.defaultInstanceProfile", "nodes"),
     ({"aws": {"enablePodENI": True}}, "aws.enablePodENI", "true"),

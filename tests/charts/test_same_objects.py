@@ -102,6 +102,7 @@ _DEFAULTS = {
     "nodeless.nodeRepair": "false",
     "nodeless.capacityBuffers": "false",
     "nodeless.nodeOverlays": "false",
+    "nodeless.provisioningRequests": "false",
     "nodeless.spotToSpotConsolidation": "false",
     "nodeless.subnetRefreshInterval": "1m",
 }

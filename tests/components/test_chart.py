@@ -87,6 +87,8 @@ ADDED = (
     | rights("karpenter.k8s.aws", "ec2nodeclasses/status", ("patch",))
     | rights("autoscaling.x-k8s.io", "capacitybuffers", FOLLOW)
     | rights("autoscaling.x-k8s.io", "capacitybuffers/status", ("patch",))
+    | rights("autoscaling.x-k8s.io", "provisioningrequests", FOLLOW)
+    | rights("autoscaling.x-k8s.io", "provisioningrequests/status", ("patch",))
     | rights("", "podtemplates", FOLLOW)
     | rights("", "pods", ("delete",))
     | rights("", "pods/status", ("patch",))

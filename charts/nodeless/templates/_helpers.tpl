@@ -76,6 +76,7 @@ annotations:
   "nodeless.nodeOverlays" $settings.featureGates.nodeOverlay
   "nodeless.nodeRepair" $settings.featureGates.nodeRepair
   "nodeless.preferencePolicy" $settings.preferencePolicy
+  "nodeless.provisioningRequests" $settings.featureGates.provisioningRequest
   "nodeless.reservedENIs" $settings.reservedENIs
   "nodeless.spotToSpotConsolidation" $settings.featureGates.spotToSpotConsolidation
   "nodeless.subnetRefreshInterval" $settings.subnetRefreshInterval

@@ -27,10 +27,10 @@ from nodeless.explain.drift_preview import CloudObservations
 from nodeless.explain.neighbors import namespaces_of
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
 from nodeless.kube.autoscaler_status import read_groups
-from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.kinds import watched_guard
 from nodeless.kube.overlays import watched_overlays
+from nodeless.kube.provisioning_requests import watched_placeholders
 from nodeless.launch.overlays import evaluate
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
@@ -98,8 +98,8 @@ _NO_CLUSTER_FACTS = ("", "")
 
 def _more(settings: GlobalSettings) -> tuple[Watched, ...]:
     """What the controller watches besides, by its settings."""
-    buffers = watched_buffers() if settings.capacity_buffers else ()
-    return (*buffers, *(watched_overlays() if settings.node_overlays else ()))
+    placeholders = watched_placeholders(settings.capacity_buffers, settings.provisioning_requests)
+    return (*placeholders, *(watched_overlays() if settings.node_overlays else ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ holds that no code is missing and none is left that is gone.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from nodeless.controllers.provisioning.request_answers import RequestReason
 from nodeless.model.disruption import DisruptionReason, VerdictCode
 from nodeless.model.plan import RefusalCode, RelaxationCode
 from nodeless.operator.event_reasons import EVENT_RULES
@@ -14,6 +15,10 @@ from nodeless.scheduling.pods.buffers import BufferReason
 
 #: Reason of an event: what to do. The meaning is that of its rule.
 EVENT_REMEDIES: Mapping[str, str] = {
+    "Provisioned": "Nothing.",
+    "BookingExpired": "Nothing, if the pods of the request run. Otherwise create a new request.",
+    "Failed": "See the message. Create a corrected request, or a new one, as Kueue does by itself.",
+    "CapacityRevoked": "Create a new request. A node may have been lost: see the events of nodes.",
     "Nominated": "Nothing. If the pod is still pending after a few minutes, look at the NodeClaim that the message names.",
     "FailedScheduling": "Read the message: it names one obstacle for each pool, and the smallest change that would help. Look up the code in brackets on this page. `nodeless why NAMESPACE/POD` shows the same at once.",
     "FailedLaunch": "The message has EC2's answer. Look up the event of the same moment on the NodeClaim.",
@@ -208,6 +213,10 @@ REFUSALS: Mapping[RefusalCode, tuple[str, str]] = {
         "Planning the pod raised an unexpected error. All other pods are planned.",
         "Report it with the log line, which has the traceback. The pod is tried again, at once when it changes.",
     ),
+    RefusalCode.GROUP_INCOMPLETE: (
+        "The pod is to run together with others, and not all of them can have a place.",
+        "The message names what the others lack; nothing is launched for a part of them.",
+    ),
     RefusalCode.SET_ASIDE: (
         "The pod was set aside after planning it failed or took too long, and waits for its next turn.",
         "See the earlier event of the pod. A change of the pod brings it back at once.",
@@ -390,6 +399,43 @@ BUFFERS: Mapping[BufferReason, tuple[str, str]] = {
     BufferReason.BUFFER_EMPTY: (
         "The buffer asks for no pods.",
         "Raise `spec.replicas` or `spec.percentage` if it should.",
+    ),
+}
+
+
+#: Reasons of a ProvisioningRequest's conditions: meaning, what to do.
+REQUESTS: Mapping[RequestReason, tuple[str, str]] = {
+    RequestReason.ACCEPTED: ("The request is one that nodeless answers.", "Nothing."),
+    RequestReason.POD_TEMPLATE_NOT_USABLE: (
+        "A PodTemplate that the request names does not exist or cannot be read.",
+        "Create or correct it: the request waits for it until it expires.",
+    ),
+    RequestReason.INVALID_REQUEST: (
+        "The request can never be met; the message names the field.",
+        "Create a corrected request: the fields of one cannot be changed.",
+    ),
+    RequestReason.CAPACITY_FOUND: ("The cluster has the room, and it is kept for ten minutes.", "Nothing."),
+    RequestReason.CAPACITY_NOT_FOUND: (
+        "Not all pods of the request can have a place; nothing is launched for a part of them.",
+        "The message says what is missing. It is planned again after one to ten minutes, until it expires.",
+    ),
+    RequestReason.BEING_LAUNCHED: ("Nodes are launched for the request.", "Nothing."),
+    RequestReason.PROVISIONED: ("Room for all pods is there, and is kept for ten minutes.", "Nothing."),
+    RequestReason.LAUNCH_TOOK_TOO_LONG: (
+        "Not all nodes of the request were ready in 15 minutes; those that were are removed as empty.",
+        "The message says what is missing. Create a new request, as Kueue does by itself.",
+    ),
+    RequestReason.EXPIRED: (
+        "The request had no capacity in its time: seven days, or its parameter `ValidUntilSeconds`.",
+        "The message says what was missing.",
+    ),
+    RequestReason.BOOKING_EXPIRED: (
+        "Room for the request is not kept any more.",
+        "Nothing, if its pods run. Otherwise create a new request.",
+    ),
+    RequestReason.CAPACITY_REVOKED: (
+        "A part of the room that was kept is gone for a minute, and no pod had come to use it.",
+        "Create a new request. The message says what is missing: a node may have been lost.",
     ),
 }
 
@@ -773,6 +819,7 @@ def entries() -> Iterator[Entry]:
         ("Verdict on a node", {str(code): text for code, text in VERDICTS.items()}),
         ("Reason of a disruption", {str(code): text for code, text in DISRUPTION.items()}),
         ("Condition of a CapacityBuffer", {str(code): text for code, text in BUFFERS.items()}),
+        ("Condition of a ProvisioningRequest", {str(code): text for code, text in REQUESTS.items()}),
     )
     for where, table in tables:
         for code, (meaning, remedy) in table.items():

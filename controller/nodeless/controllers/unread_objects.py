@@ -17,6 +17,7 @@ _KINDS = {
     "statefulsets": "StatefulSet",
     "podtemplates": "PodTemplate",
     "capacitybuffers": "CapacityBuffer",
+    "provisioningrequests": "ProvisioningRequest",
     "poddisruptionbudgets": "PodDisruptionBudget",
     "persistentvolumeclaims": "PersistentVolumeClaim",
     "persistentvolumes": "PersistentVolume",

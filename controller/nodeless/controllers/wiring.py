@@ -31,15 +31,16 @@ from nodeless.controllers.nodepool.controller import PoolLoop
 from nodeless.controllers.provisioning.capacity_buffers import Buffers
 from nodeless.controllers.provisioning.controller import Provisioning, Record
 from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.controllers.provisioning.provisioning_requests import Requests
 from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.controllers.unread_objects import UnreadObjects
 from nodeless.kube import ApiClient, Watched, watched_kinds
-from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.kinds import watched_guard
 from nodeless.kube.leader_election import Leadership
 from nodeless.kube.overlays import watched_overlays
+from nodeless.kube.provisioning_requests import watched_placeholders
 from nodeless.operator.failpoints import Failpoint, pass_by
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
@@ -161,8 +162,9 @@ def build_controllers(
     )
     nominator = PodNominator(client, cluster, executor.assert_leading, boundary("pod"))
     buffers = Buffers(client, cluster, boundary("capacity buffer"))
+    requests = Requests(client, recorder, metrics, boundary("provisioning request"))
     provisioning = Provisioning(
-        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator, traces
+        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator, traces, requests
     )
     launcher = Launcher(
         executor,
@@ -180,7 +182,7 @@ def build_controllers(
         unread=UnreadObjects(boundary("object")),
         kinds=(
             *watched_kinds(report_invalid),
-            *(watched_buffers() if settings.capacity_buffers else ()),
+            *watched_placeholders(settings.capacity_buffers, settings.provisioning_requests),
             *(watched_overlays() if settings.node_overlays else ()),
             watched_guard(namespace, GUARD_NAME),
         ),

@@ -27,6 +27,7 @@ _RULES = {
     "storage_classes": "StorageClass",
     "csi_nodes": "CSINode",
     "capacity_buffers": "CapacityBuffer",
+    "provisioning_requests": "ProvisioningRequest",
     "node_overlays": "NodeOverlay",
 }
 

@@ -35,6 +35,7 @@ _PARTS = (
     "csi_nodes",
     "disruption_budgets",
     "capacity_buffers",
+    "provisioning_requests",
     "pod_sources",
     "applied_overlays",
     "teardown",

@@ -110,16 +110,20 @@ def _close_uninitialized(snapshot: Snapshot) -> Snapshot:
 
 
 def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Snapshot:
-    """The cluster with the placeholders of capacity buffers as pods of the nodes that have room for them.
+    """The cluster with the placeholders of buffers and requests as pods of the nodes that have room for them.
 
     So a node that holds room is not empty, and its placeholders move with its pods. What would need new
     nodes is left out.
     """
-    if not snapshot.capacity_buffers:
+    if not snapshot.capacity_buffers and not snapshot.provisioning_requests:
         return snapshot
     whole = with_placeholders(snapshot)
     plan = solve(whole, catalog, policy)
-    after = replace(snapshot, capacity_buffers=whole.capacity_buffers)
+    after = replace(
+        snapshot,
+        capacity_buffers=whole.capacity_buffers,
+        provisioning_requests=whole.provisioning_requests,
+    )
     for key, name in sorted(plan.placements.items()):
         pod = whole.pods[key]
         if pod.shape.placeholder and name in snapshot.nodes:

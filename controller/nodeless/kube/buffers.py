@@ -33,7 +33,7 @@ def watched_buffers() -> tuple[Watched, ...]:
     """What room for capacity buffers depends on; a cluster may do without the definition."""
     return (
         Watched("capacitybuffers", BUFFERS, _buffer, events.CapacityBufferGone, optional=True),
-        Watched("podtemplates", "/api/v1/podtemplates", _template, events.PodSourceGone),
+        watched_templates(),
         *(
             Watched(
                 f"{kind.lower()}s",
@@ -44,6 +44,11 @@ def watched_buffers() -> tuple[Watched, ...]:
             for kind in SCALABLE_KINDS
         ),
     )
+
+
+def watched_templates() -> Watched:
+    """PodTemplates, which capacity buffers and provisioning requests may name."""
+    return Watched("podtemplates", "/api/v1/podtemplates", _template, events.PodSourceGone)
 
 
 def decode_buffer(raw: bytes) -> CapacityBuffer:

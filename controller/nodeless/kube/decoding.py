@@ -22,6 +22,7 @@ from nodeless.model.labels import (
 from nodeless.model.namespaces import Namespace
 from nodeless.model.neighbors import program_of
 from nodeless.model.nodes import Node
+from nodeless.model.provisioning_requests import CONSUME_ANNOTATIONS
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
 from nodeless.model.taints import Taint, Toleration
@@ -33,7 +34,15 @@ _OUTLINE = msgspec.json.Decoder(documents.PodOutline)
 _NAMESPACE = msgspec.json.Decoder(documents.Namespace)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
-_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
+_POD_ANNOTATIONS = (
+    DO_NOT_EVICT,
+    DO_NOT_DISRUPT,
+    POD_DELETION_COST,
+    POD_DISRUPTION_COST,
+    SURGE,
+    SURGED_FOR,
+    *CONSUME_ANNOTATIONS,
+)
 _NOMINATION = "f:nominatedNodeName"
 #: Bytes of a pod's JSON; etcd takes 1.5 MiB, of which an ordinary pod has a hundredth.
 MOST_POD_BYTES = 4 * 1024 * 1024

@@ -264,6 +264,26 @@ class CapacityBuffer(msgspec.Struct):
     spec: CapacityBufferSpec = msgspec.field(default_factory=CapacityBufferSpec)
 
 
+class PodSetReference(msgspec.Struct):
+    name: str = ""
+
+
+class RequestPodSet(msgspec.Struct):
+    podTemplateRef: PodSetReference = msgspec.field(default_factory=PodSetReference)
+    count: int = 0
+
+
+class ProvisioningRequestSpec(msgspec.Struct):
+    provisioningClassName: str = ""
+    podSets: list[RequestPodSet] = []
+    parameters: dict[str, str] | None = None
+
+
+class ProvisioningRequest(msgspec.Struct):
+    metadata: Metadata
+    spec: ProvisioningRequestSpec = msgspec.field(default_factory=ProvisioningRequestSpec)
+
+
 class TemplateMetadata(msgspec.Struct):
     labels: dict[str, str] = {}
 

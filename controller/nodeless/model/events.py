@@ -14,6 +14,7 @@ from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.provisioning_requests import ProvisioningRequest
 from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 
@@ -197,6 +198,16 @@ class CapacityBufferGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvisioningRequestSeen:
+    request: ProvisioningRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningRequestGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodSourceSeen:
     source: PodSource
 
@@ -230,7 +241,15 @@ class OverlaysApplied:
     names: tuple[str, ...]
 
 
-BufferEvent = CapacityBufferSeen | CapacityBufferGone | PodSourceSeen | PodSourceGone | BuffersPlaced
+BufferEvent = (
+    CapacityBufferSeen
+    | CapacityBufferGone
+    | ProvisioningRequestSeen
+    | ProvisioningRequestGone
+    | PodSourceSeen
+    | PodSourceGone
+    | BuffersPlaced
+)
 OverlayEvent = NodeOverlaySeen | NodeOverlayGone | OverlaysApplied
 StorageEvent = (
     VolumeClaimSeen

@@ -81,6 +81,7 @@ class RefusalCode(StrEnum):
     PLANNING_TOOK_TOO_LONG = "PlanningTookTooLong"
     PLANNING_FAILED = "PlanningFailed"
     SET_ASIDE = "SetAside"
+    GROUP_INCOMPLETE = "GroupIncomplete"
 
 
 class RelaxationCode(StrEnum):

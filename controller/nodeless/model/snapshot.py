@@ -18,6 +18,7 @@ from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.provisioning_requests import ProvisioningRequest
 from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 
@@ -61,10 +62,14 @@ class Snapshot:
     """Claim or node name to the time until which pods are expected on it."""
     capacity_buffers: Map[str, CapacityBuffer] = Map()
     """By `namespace/name`."""
+    provisioning_requests: Map[str, ProvisioningRequest] = Map()
+    """By `namespace/name`."""
     pod_sources: Map[str, PodSource] = Map()
-    """What capacity buffers may name, by `Kind/namespace/name`."""
+    """What capacity buffers and provisioning requests may name, by `Kind/namespace/name`."""
+    booked: tuple[str, ...] = ()
+    """Keys of the pods that stand for booked room and have no place yet, in order."""
     buffered: Map[str, bool] = Map()
-    """Names of nodes and claims on which the last plan keeps room for capacity buffers."""
+    """Names of nodes and claims on which the last plan keeps room for buffers and provisioning requests."""
     node_overlays: Map[str, NodeOverlay] = Map()
     """By name."""
     applied_overlays: tuple[str, ...] = ()

@@ -46,6 +46,7 @@ API_VERSIONS = {
     "StatefulSet": "apps/v1",
     "PodTemplate": "v1",
     "CapacityBuffer": "autoscaling.x-k8s.io/v1beta1",
+    "ProvisioningRequest": "autoscaling.x-k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "PersistentVolumeClaim": "v1",
     "PersistentVolume": "v1",
@@ -91,6 +92,7 @@ _MOVES = (
     ("WaitingDeletion", "The node is being removed; its replacement is ready", DEDUPLICATION_SECONDS),
 )
 _CLASS = ("EC2NodeClass",)
+_REQUEST = ("ProvisioningRequest",)
 _POOL = ("Provisioner", "NodePool", "AWSNodeTemplate", "EC2NodeClass")
 
 EVENT_RULES: tuple[EventRule, ...] = (
@@ -251,6 +253,10 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "Another autoscaler of the cluster can take pods of the pool, too; the message names it",
         silent_seconds=3500.0,
     ),
+    EventRule("Provisioned", "Normal", _REQUEST, "Room for all pods of the request is there, and is kept"),
+    EventRule("BookingExpired", "Normal", _REQUEST, "Room for the request is not kept any more"),
+    EventRule("Failed", "Warning", _REQUEST, "The request gets no capacity; the message says why"),
+    EventRule("CapacityRevoked", "Warning", _REQUEST, "Room that was kept for the request is gone"),
     EventRule("NotReady", "Warning", _POOL, "The object cannot be used; the message says why"),
     EventRule(
         "WaitingOnNodeClaimTermination",

@@ -107,6 +107,12 @@ class Metrics:
         self.pending_pods = Gauge(
             "nodeless_pods_without_capacity", "Pods that the last pass could not place", registry=registry
         )
+        self.provisioning_requests = Gauge(
+            "nodeless_provisioning_requests",
+            "ProvisioningRequests that are answered here: pending, booked (room is kept) and over",
+            ["phase"],
+            registry=registry,
+        )
         self.cloud_seconds = Histogram(
             "karpenter_cloudprovider_duration_seconds",
             "Duration of calls to the cloud",

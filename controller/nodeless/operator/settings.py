@@ -136,6 +136,10 @@ class GlobalSettings:
         "nodeless.capacityBuffers", boolean, "false", "",
         "Keep the capacity ready that CapacityBuffers (autoscaling.x-k8s.io) request", live=False,
         gate="CapacityBuffer")
+    provisioning_requests: bool = _setting(
+        "nodeless.provisioningRequests", boolean, "false", "",
+        "Answer ProvisioningRequests (autoscaling.x-k8s.io), by which Kueue asks for capacity", live=False,
+        gate="ProvisioningRequest")
     node_overlays: bool = _setting(
         "nodeless.nodeOverlays", boolean, "false", "",
         "Have prices and capacity of instance types follow NodeOverlays", live=False, gate="NodeOverlay")

@@ -77,6 +77,7 @@ from nodeless.scheduling.pods.daemons import with_observed_requests
 from nodeless.scheduling.pods.eligibility import to_place
 from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
 from nodeless.scheduling.pods.profiles import Profile, Profiles
+from nodeless.scheduling.pods.requests import planned_whole
 from nodeless.scheduling.pods.volumes import Volumes, mounts
 from nodeless.scheduling.pods.zone_ids import ZoneIds
 from nodeless.scheduling.policy import STRICT, Policy
@@ -115,18 +116,18 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         policy: How to pack, and which pools cannot be used now.
 
     Returns:
-        A plan in which every eligible pod, and every placeholder of a capacity buffer, is placed once or
-        refused once, with its reason.
+        A plan in which every eligible pod, and every placeholder of a capacity buffer or provisioning
+        request, is placed once or refused once, with its reason.
     """
     snapshot = with_placeholders(snapshot)
     snapshot = replace(snapshot, daemon_sets=with_observed_requests(snapshot))
     zone_ids = ZoneIds(snapshot, policy.subnets)
     snapshot = zone_ids.in_snapshot()
-    plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
-    if policy.as_bound:
-        plan = cheapest_as_bound(
-            plan, snapshot, catalog, policy, partial(_plan_around_faults, zone_ids=zone_ids)
-        )
+    plan = planned_whole(
+        snapshot,
+        partial(_plan_to_be_bound, catalog=catalog, policy=policy, zone_ids=zone_ids),
+        partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
+    )
     lacking = static_shortage(snapshot)
     if not lacking:
         return plan
@@ -136,6 +137,14 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         # Each of them has to be bought, and is as cheap as its pool allows.
         bound += sum(node.price for node in static)
     return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
+
+
+def _plan_to_be_bound(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
+    """The plan for the pods that lack capacity, looked at as kube-scheduler will bind them, if that is on."""
+    plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
+    if not policy.as_bound:
+        return plan
+    return cheapest_as_bound(plan, snapshot, catalog, policy, partial(_plan_around_faults, zone_ids=zone_ids))
 
 
 def _plan_around_faults(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:

@@ -69,6 +69,8 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
         case (
             events.CapacityBufferSeen()
             | events.CapacityBufferGone()
+            | events.ProvisioningRequestSeen()
+            | events.ProvisioningRequestGone()
             | events.PodSourceSeen()
             | events.PodSourceGone()
             | events.BuffersPlaced()

@@ -1,4 +1,4 @@
-"""What is known of capacity buffers, of what they name, and of the nodes that hold their room."""
+"""Capacity buffers and provisioning requests, what they name, and the nodes that hold their room."""
 
 from dataclasses import replace
 
@@ -16,6 +16,12 @@ def apply_buffers(snapshot: Snapshot, event: events.BufferEvent) -> Snapshot:
             return replace(snapshot, capacity_buffers=snapshot.capacity_buffers.set(buffer.key, buffer))
         case events.CapacityBufferGone(key):
             return replace(snapshot, capacity_buffers=delete_key(snapshot.capacity_buffers, key))
+        case events.ProvisioningRequestSeen(request):
+            requests = snapshot.provisioning_requests.set(request.key, request)
+            return replace(snapshot, provisioning_requests=requests)
+        case events.ProvisioningRequestGone(key):
+            requests = delete_key(snapshot.provisioning_requests, key)
+            return replace(snapshot, provisioning_requests=requests)
         case events.PodSourceSeen(source):
             return replace(snapshot, pod_sources=snapshot.pod_sources.set(source.key, source))
         case events.PodSourceGone(key):

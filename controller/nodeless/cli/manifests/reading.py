@@ -40,6 +40,7 @@ from nodeless.kube import Watched, watched_kinds
 from nodeless.kube.autoscaler_status import groups_of, is_status
 from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.overlays import watched_overlays
+from nodeless.kube.provisioning_requests import REQUESTS_V1BETA1, watched_requests
 from nodeless.model import events
 from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.pods import Pod
@@ -51,7 +52,11 @@ from nodeless.state import apply
 
 _EBS = "ebs.csi.aws.com"
 _NOTHING = Snapshot()
-_NAMESPACED = {"persistentvolumeclaims", *(watched.name for watched in watched_buffers())}
+_NAMESPACED = {
+    "persistentvolumeclaims",
+    "provisioningrequests",
+    *(watched.name for watched in watched_buffers()),
+}
 _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
 #: Maps of strings, whose null values Kubernetes' decoder reads as empty strings.
 _STRING_MAPS = ("labels", "annotations", "nodeSelector", "matchLabels")
@@ -95,7 +100,8 @@ class _Reader:
     def __init__(self, replicas: ReplicasMode) -> None:
         self._mode = replicas
         self._faults: list[str] = []
-        kinds = (*watched_kinds(_invalid), *watched_buffers(), *watched_overlays())
+        requests = (watched_requests(), watched_requests(REQUESTS_V1BETA1))
+        kinds = (*watched_kinds(_invalid), *watched_buffers(), *watched_overlays(), *requests)
         self._watched = {watched.path: watched for watched in kinds}
         self._admission = Admission()
         self._autoscaled = False

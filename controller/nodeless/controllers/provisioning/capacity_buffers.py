@@ -18,7 +18,7 @@ from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
-from nodeless.scheduling.pods.buffers import BufferReason, Resolution, buffer_of, resolutions
+from nodeless.scheduling.pods.buffers import BufferReason, Resolution, buffer_of, is_placeholder, resolutions
 
 READY_FOR_PROVISIONING = "ReadyForProvisioning"
 PROVISIONING = "Provisioning"
@@ -39,7 +39,7 @@ class Buffers:
         Raises:
             ApiUnavailable: The API server cannot be reached.
         """
-        nodes = tuple(sorted({name for key, name in plan.placements.items() if buffer_of(key)}))
+        nodes = tuple(sorted({name for key, name in plan.placements.items() if is_placeholder(key)}))
         if nodes != tuple(sorted(self._cluster.snapshot.buffered)):
             self._cluster.handle(BuffersPlaced(nodes))
         found = resolutions(snapshot) if snapshot.capacity_buffers else {}

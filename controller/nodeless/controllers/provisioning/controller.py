@@ -18,6 +18,7 @@ from nodeless.controllers.provisioning.capacity_buffers import Buffers
 from nodeless.controllers.provisioning.deferred_pods import DeferredPods, Turns, is_refusal
 from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.controllers.provisioning.provisioning_requests import Requests
 from nodeless.controllers.provisioning.rejected_pods import culprits
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.provisioning.tenants import Tenants
@@ -37,6 +38,7 @@ from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.namespaces import Namespace
+from nodeless.model.nodes import INITIALIZED_CONDITION, NodeClaim
 from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NODE_POOL_KIND
@@ -47,8 +49,8 @@ from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.solver_policy import policy_of
 from nodeless.operator.work_metrics import PROVISIONER
-from nodeless.scheduling import pods_to_place, static_shortage, with_placeholders
-from nodeless.scheduling.pods.buffers import buffer_of
+from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
+from nodeless.scheduling.pods.buffers import is_placeholder
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
 RETRY_SECONDS = 10.0
@@ -75,7 +77,9 @@ class Provisioning:
         buffers: Buffers | None = None,
         nominator: PodNominator | None = None,
         traces: PodTraces | None = None,
+        requests: Requests | None = None,
     ) -> None:
+        self._requests = requests
         self._traces = traces
         self._nominator = nominator
         self._buffers = buffers
@@ -139,14 +143,29 @@ class Provisioning:
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
                 self._trigger_pending()
-            case events.CapacityBufferSeen(buffer) if self._generation_changed(buffer, before):
-                self._batcher.trigger(f"{buffer.key} {buffer.generation}")
             case events.OverlaysApplied():
                 self._trigger_pending()
+            case _:
+                self._on_placeholders(event, before)
+
+    def _on_placeholders(self, event: Event, before: Snapshot) -> None:
+        match event:
+            case events.CapacityBufferSeen(buffer) if self._generation_changed(buffer, before):
+                self._batcher.trigger(f"{buffer.key} {buffer.generation}")
             case events.CapacityBufferGone(key):
                 self._batcher.trigger(key)
+            case events.ClaimSeen(claim) if before.provisioning_requests and _became_ready(claim, before):
+                self._batcher.trigger(f"{claim.uid} is ready")
+            case events.ProvisioningRequestSeen(request) if request.ours:
+                known = before.provisioning_requests.get(request.key)
+                if known is None or (known.uid, known.phase) != (request.uid, request.phase):
+                    self._batcher.trigger(f"{request.key} {request.uid} {request.phase}")
             case events.PodSourceSeen(source) if before.pod_sources.get(source.key) != source:
-                if any(buffer.source == source.key for buffer in before.capacity_buffers.values()):
+                if any(buffer.source == source.key for buffer in before.capacity_buffers.values()) or any(
+                    source.key == pods.source
+                    for request in before.provisioning_requests.values()
+                    for pods in request.pod_sets
+                ):
                     self._batcher.trigger(source.key)
 
     def _generation_changed(self, buffer: CapacityBuffer, before: Snapshot) -> bool:
@@ -160,6 +179,7 @@ class Provisioning:
             return
         waiting = [pod.uid for pod in pods_to_place(with_placeholders(snapshot))]
         waiting += [*snapshot.capacity_buffers, *static_shortage(snapshot)]
+        waiting += self._requests.waiting(snapshot) if self._requests is not None else ()
         for each in waiting:
             self._batcher.trigger(each)
         self._content = None if waiting else snapshot
@@ -199,7 +219,11 @@ class Provisioning:
 
     def _turns(self) -> Turns:
         heavy = self._tenants.heavy(time.monotonic())
-        return self._resting.turns(with_placeholders(self._cluster.snapshot), heavy)
+        seen = self._cluster.snapshot
+        snapshot = with_placeholders(seen)
+        if self._requests is not None and seen.provisioning_requests:
+            snapshot = self._requests.without_resting(snapshot, seen.provisioning_requests.values())
+        return self._resting.turns(snapshot, heavy)
 
     async def _pass(self, snapshot: Snapshot, late: frozenset[str]) -> Plan | None:
         """One pass over the pods of a snapshot; `late`: those among them that come after the others."""
@@ -208,6 +232,7 @@ class Provisioning:
         seen = self._cluster.snapshot
         if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
             await self._tell_buffers(seen, Plan())
+            await self._tell_requests(seen, Plan(), policy_of(self._settings, nominates=False))
             return None
         catalog, problems = await self._catalog(snapshot)
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
@@ -236,7 +261,8 @@ class Provisioning:
             self._traces.planned(plan, now, wall_clock())
         self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
         await self._tell_buffers(seen, plan)
-        refusals = tuple(each for each in plan.refusals if not buffer_of(each.pod))
+        await self._tell_requests(seen, plan, policy)
+        refusals = tuple(each for each in plan.refusals if not is_placeholder(each.pod))
         plan = replace(plan, refusals=refusals)
         self._metrics.pending_pods.set(len(plan.refusals))
         plan = self._hold_back(plan, snapshot, now)
@@ -253,8 +279,14 @@ class Provisioning:
         return plan
 
     async def _tell_buffers(self, seen: Snapshot, plan: Plan) -> None:
-        if self._buffers is not None and (seen.capacity_buffers or seen.buffered):
+        if self._buffers is not None and (
+            seen.capacity_buffers or seen.provisioning_requests or seen.buffered
+        ):
             await self._buffers.tell(seen, plan)
+
+    async def _tell_requests(self, seen: Snapshot, plan: Plan, policy: Policy) -> None:
+        if self._requests is not None and seen.provisioning_requests and not seen.teardown:
+            await self._requests.tell(seen, plan, policy)
 
     async def _catalog(
         self, snapshot: Snapshot
@@ -352,7 +384,7 @@ class Provisioning:
 
     def _expect(self, plan: Plan, snapshot: Snapshot, claims: Sequence[str]) -> None:
         """Remember where the pass expects its pods, and have them nominated once their nodes are there."""
-        places = {key: place for key, place in plan.placements.items() if not buffer_of(key)}
+        places = {key: place for key, place in plan.placements.items() if not is_placeholder(key)}
         for node, name in zip(plan.new_nodes, claims, strict=True):
             places.update(dict.fromkeys(node.pods, name))
         still = {key for key in self._places if (pod := snapshot.pods.get(key)) and not pod.node_name}
@@ -377,11 +409,11 @@ class Provisioning:
         self._cluster.handle(events.Nominated(name, situation.now + self._nomination))
 
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
-        for name in {name for key, name in plan.placements.items() if not buffer_of(key)}:
+        for name in {name for key, name in plan.placements.items() if not is_placeholder(key)}:
             self._cluster.handle(events.Nominated(name, now + self._nomination))
         relaxed = plan.relaxed_preferences()
         for key, name in sorted(plan.placements.items()):
-            if buffer_of(key):
+            if is_placeholder(key):
                 if name in snapshot.nodes:
                     self._guard.forget(snapshot.pods[key].uid)
                 continue
@@ -429,6 +461,13 @@ def _has_other_labels(before: Snapshot, namespace: Namespace) -> bool:
     """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
     known = before.namespaces.get(namespace.name)
     return known is not None and known != namespace
+
+
+def _became_ready(claim: NodeClaim, before: Snapshot) -> bool:
+    """Whether the node of a claim is initialized and was not: room that was waited for is there."""
+    known = before.claims.get(claim.name)
+    was = known is not None and known.is_true(INITIALIZED_CONDITION)
+    return claim.is_true(INITIALIZED_CONDITION) and not was
 
 
 def _asks_for_something_new(pod: Pod, known: Pod | None) -> bool:

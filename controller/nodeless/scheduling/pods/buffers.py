@@ -21,6 +21,7 @@ from nodeless.model.buffers import (
 )
 from nodeless.model.pods import Owner, Pod
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.pods.requests import request_of, with_requests
 
 #: Placeholders of one buffer, and of the buffers of one namespace, at most; more is a slip of the finger.
 MOST_PLACEHOLDERS = 10_000
@@ -140,7 +141,8 @@ def placeholders(snapshot: Snapshot) -> Iterator[Pod]:
 
 
 def with_placeholders(snapshot: Snapshot) -> Snapshot:
-    """The cluster with the placeholders as pods that wait, and without buffers."""
+    """The cluster with the placeholders as pods that wait, and without buffers and provisioning requests."""
+    snapshot = with_requests(snapshot)
     if not snapshot.capacity_buffers:
         return snapshot
     pods = snapshot.pods.update({pod.key: pod for pod in placeholders(snapshot)})
@@ -151,6 +153,11 @@ def buffer_of(pod: str) -> str:
     """The key of the buffer whose placeholder a pod key is; empty for a pod of the cluster."""
     buffer, separator, _ = pod.rpartition(_SEPARATOR)
     return buffer if separator else ""
+
+
+def is_placeholder(pod: str) -> bool:
+    """Whether a pod key is of a placeholder, of a buffer or of a provisioning request."""
+    return bool(buffer_of(pod) or request_of(pod))
 
 
 def _wanted(buffer: CapacityBuffer, source: PodSource) -> int:

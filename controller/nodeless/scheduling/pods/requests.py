@@ -1,0 +1,228 @@
+"""Provisioning requests as pods: placeholders that are planned whole, or that keep room which is there.
+
+The placeholders of a request that has no capacity yet (class best-effort-atomic-scale-up) get their places
+all together or none of them. Those of a request that is booked keep room on nodes that exist, as far as its
+pods have not come; nothing is bought for them. A request of class check-capacity that is not booked takes no
+part in a plan: `room_for` tells whether the cluster has its room.
+
+Their names hold a character that no name of Kubernetes may have.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from immutables import Map
+
+from nodeless.model.events import PodSeen
+from nodeless.model.plan import Plan, Refusal, RefusalCode
+from nodeless.model.pods import Owner, Pod
+from nodeless.model.provisioning_requests import (
+    API_VERSION,
+    ATOMIC_SCALE_UP,
+    CONSUME_ANNOTATIONS,
+    KIND,
+    Phase,
+    ProvisioningRequest,
+)
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+
+#: Pods of one request at most; more is a slip of the finger.
+MOST_PODS = 10_000
+#: Placeholders of all requests in one pass at most, in the order in which the requests came.
+MOST_IN_ALL = 20_000
+#: Plans that are made anew without one request; then all that are not whole are left out at once.
+MOST_ROUNDS = 4
+_PENDING, _BOOKED = "^", "^^"
+#: Placeholders come after every pod that waits, however old that is.
+_LAST = 2.0**40
+_GONE = "the room that was booked for the pod is gone, and nothing is launched for a booking"
+Solve = Callable[[Snapshot], Plan]
+
+
+def request_of(pod: str) -> str:
+    """The key of the request whose placeholder a pod key is; empty for other pods."""
+    request, separator, _ = pod.partition(_PENDING)
+    return request if separator else ""
+
+
+def is_pending(pod: str) -> bool:
+    """Whether a pod key is of a placeholder for which nodes may be launched."""
+    return _PENDING in pod and _BOOKED not in pod
+
+
+def problem_of(snapshot: Snapshot, request: ProvisioningRequest) -> str:
+    """Why it is not known what pods a request asks for; empty: it is."""
+    for pods in request.pod_sets:
+        source = snapshot.pod_sources.get(pods.source)
+        if source is None:
+            return f"{pods.source} does not exist; hint: create it, or delete the request"
+        if source.shape.invalid:
+            return f"the pods of {pods.source} cannot be read: {source.shape.invalid}"
+    return ""
+
+
+def with_requests(snapshot: Snapshot) -> Snapshot:
+    """The cluster with the placeholders of requests as pods that wait, and without requests.
+
+    Pods that say they use a request which has no capacity yet wait for it, and are left out.
+    """
+    if not snapshot.provisioning_requests:
+        return snapshot
+    ours = [each for each in _in_order(snapshot) if each.ours and each.phase != Phase.OVER]
+    consumers = consumers_of(snapshot) if ours else {}
+    pods, left, booked = snapshot.pods, MOST_IN_ALL, list[str]()
+    for order, request in enumerate(ours):
+        mine = consumers.get(request.key, ())
+        if request.phase == Phase.PENDING:
+            for pod in mine:
+                if not pod.node_name:
+                    pods = pods.delete(pod.key)
+            if request.provisioning_class != ATOMIC_SCALE_UP:
+                continue
+        if not 0 < request.pods <= min(left, MOST_PODS) or problem_of(snapshot, request):
+            continue
+        made = list(placeholders(snapshot, request, mine if request.phase == Phase.BOOKED else (), order))
+        left -= len(made)
+        if request.phase == Phase.BOOKED:
+            booked += [pod.key for pod in made]
+        pods = pods.update({pod.key: pod for pod in made})
+    return replace(snapshot, pods=pods, provisioning_requests=Map(), booked=tuple(booked))
+
+
+def consumers_of(snapshot: Snapshot) -> dict[str, list[Pod]]:
+    """The pods that say which request they use, by its key."""
+    found: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods.values():
+        if pod.annotations:
+            names = (pod.annotations.get(key) for key in CONSUME_ANNOTATIONS)
+            if name := next((name for name in names if name), ""):
+                found.setdefault(f"{pod.namespace}/{name}", []).append(pod)
+    return found
+
+
+def placeholders(
+    snapshot: Snapshot, request: ProvisioningRequest, consumers: Sequence[Pod] = (), order: int = 0
+) -> Iterator[Pod]:
+    """The pods of a request that have not come yet, by its pod sets; `consumers`: those that have."""
+    counts = [max(0, pods.count) for pods in request.pod_sets]
+    shapes = [snapshot.pod_sources[pods.source].shape for pods in request.pod_sets]
+    for pod in consumers:
+        same = [at for at, shape in enumerate(shapes) if counts[at] and shape.requests == pod.shape.requests]
+        some = same or [at for at, number in enumerate(counts) if number]
+        if some:
+            counts[some[0]] -= 1
+    owner = Owner(API_VERSION, KIND, request.name, uid=request.uid or request.key, controller=True)
+    mark = _BOOKED if request.phase == Phase.BOOKED else _PENDING
+    number = 0
+    for pods, count, shape in zip(request.pod_sets, counts, shapes, strict=True):
+        for _ in range(count):
+            yield Pod(
+                uid=f"{request.uid or request.key}{mark}{number}",
+                namespace=request.namespace,
+                name=f"{request.name}{mark}{number}",
+                shape=replace(shape, placeholder=True),
+                labels=snapshot.pod_sources[pods.source].labels,
+                owners=(owner,),
+                unschedulable=True,
+                created_at=_LAST + order,
+            )
+            number += 1
+
+
+def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
+    """The cluster with the requests that are booked and one more, to see whether it has room for that."""
+    booked = Map(
+        {key: each for key, each in snapshot.provisioning_requests.items() if each.phase == Phase.BOOKED}
+    )
+    before = with_requests(replace(snapshot, provisioning_requests=booked))
+    made = {pod.key: pod for pod in placeholders(snapshot, request)}
+    return replace(before, pods=before.pods.update(made))
+
+
+def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
+    """A plan in which each request that has no capacity is whole or left out, and booked ones buy nothing.
+
+    What is booked has its places before all others. Of several requests that are not whole, the one that came
+    last is left out first.
+
+    Args:
+        snapshot: With placeholders, without requests.
+        solve: Makes a plan for a snapshot.
+        keep: Makes one in which nothing is bought.
+    """
+    out: dict[str, Refusal] = {}
+    kept: dict[str, str] = {}
+    if snapshot.booked:
+        snapshot, kept, out = _with_bookings(snapshot, keep)
+    plan = solve(snapshot)
+    rounds = 0
+    while removed := _incomplete(snapshot, plan, all_at_once=rounds >= MOST_ROUNDS):
+        rounds += 1
+        out |= removed
+        snapshot = replace(snapshot, pods=_without(snapshot, removed))
+        plan = solve(snapshot)
+    if not out and not kept:
+        return plan
+    return replace(
+        plan,
+        placements=dict(sorted((*plan.placements.items(), *kept.items()))),
+        refusals=tuple(sorted((*plan.refusals, *out.values()), key=lambda refusal: refusal.pod)),
+    )
+
+
+def _with_bookings(snapshot: Snapshot, keep: Solve) -> tuple[Snapshot, dict[str, str], dict[str, Refusal]]:
+    """The cluster with booked room as pods of its nodes, with their places, and those that have none."""
+    others = [key for key, pod in snapshot.pods.items() if not pod.node_name and _BOOKED not in key]
+    places = keep(replace(snapshot, pods=_without(snapshot, others), booked=())).placements
+    bound, kept, gone = snapshot, dict[str, str](), dict[str, Refusal]()
+    for key in snapshot.booked:
+        name = places.get(key, "")
+        if name in snapshot.nodes:
+            kept[key] = name
+            bound = apply(bound, PodSeen(replace(snapshot.pods[key], node_name=name, unschedulable=False)))
+        else:
+            gone[key] = Refusal(key, RefusalCode.NO_POOL_FITS, (), _GONE)
+    return replace(bound, pods=_without(bound, gone), booked=()), kept, gone
+
+
+def _incomplete(snapshot: Snapshot, plan: Plan, *, all_at_once: bool) -> dict[str, Refusal]:
+    """The placeholders of requests that a plan does not hold whole, each with why."""
+    refused = {refusal.pod: refusal for refusal in plan.refusals if is_pending(refusal.pod)}
+    broken = {request_of(pod) for pod in refused}
+    if not broken:
+        return {}
+    if not all_at_once:
+        broken = {max(broken, key=lambda key: (_came(snapshot, key, refused), key))}
+    return _whole_groups(snapshot, broken, refused)
+
+
+def _whole_groups(snapshot: Snapshot, broken: set[str], refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
+    lacking = Counter(request_of(pod) for pod in refused)
+    asked = dict.fromkeys(broken, 0)
+    mine = [key for key in snapshot.pods if is_pending(key) and request_of(key) in broken]
+    for key in mine:
+        asked[request_of(key)] += 1
+    first = {request_of(pod): str(refused[pod]) for pod in sorted(refused, reverse=True)}
+    found: dict[str, Refusal] = {}
+    for key in mine:
+        request = request_of(key)
+        text = f"{lacking[request]} of {asked[request]} pods would have no place: {first[request]}"
+        found[key] = Refusal(key, RefusalCode.GROUP_INCOMPLETE, (), text)
+    return found
+
+
+def _came(snapshot: Snapshot, request: str, refused: Mapping[str, Refusal]) -> float:
+    return next(snapshot.pods[pod].created_at for pod in refused if request_of(pod) == request)
+
+
+def _without(snapshot: Snapshot, keys: Iterable[str]) -> Map[str, Pod]:
+    pods = snapshot.pods
+    for key in keys:
+        pods = pods.delete(key)
+    return pods
+
+
+def _in_order(snapshot: Snapshot) -> list[ProvisioningRequest]:
+    return sorted(snapshot.provisioning_requests.values(), key=lambda each: (each.created_at, each.key))
