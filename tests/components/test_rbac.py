@@ -2,6 +2,7 @@
 
 from nodeless.kube import watched_kinds
 from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.provisioning_requests import watched_requests
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
 
 
@@ -19,6 +20,6 @@ def test_every_kind_that_the_controller_watches_is_granted() -> None:
         for group in rule.groups
         for resource in rule.resources
     }
-    kinds = (*watched_kinds(lambda *_: None), *watched_buffers())
+    kinds = (*watched_kinds(lambda *_: None), *watched_buffers(), watched_requests())
     watched = {group_and_resource(kind.path) for kind in kinds}
     assert watched <= granted

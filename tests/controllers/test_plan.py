@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
+from tests.controllers.buffers import a_pod_template
 from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless, nodes_of, report
+from tests.controllers.requests import CHECK, a_request
 
 
 def test_the_examples_are_planned_with_exit_code_1_for_the_server_that_has_no_place():
@@ -86,6 +88,36 @@ def test_room_is_planned_for_capacity_buffers_too(file):
     assert (
         "capacity buffer shop/empty reserves no capacity: replicas, percentage and limits make no pod" in told
     )
+
+
+def test_the_pods_of_provisioning_requests_are_planned_whole_or_not_at_all(file):
+    shop = "shop"
+    path = file(
+        provisioner(limits={"resources": {"cpu": "16"}}),
+        node_template(),
+        a_pod_template(shop),
+        a_request(shop, "small", count=3, version="v1beta1"),
+        a_request(shop, "large", count=500),
+        a_request(shop, "checked", class_name=CHECK),
+        a_request(shop, "foreign", class_name="queued-provisioning.gke.io"),
+        a_request(shop, "lost", podSets=[{"podTemplateRef": {"name": "nowhere"}, "count": 1}]),
+        a_request(shop, "odd", parameters={"ValidUntilSeconds": "soon"}),
+    )
+
+    planned = report(path)
+    assert [
+        (landing["workload"]["name"], landing["pods"], landing["refused"])
+        for landing in planned["landings"]
+        if landing["workload"]["kind"] == "ProvisioningRequest"
+    ] == [("large", 500, 500), ("small", 3, 0)]
+    told = nodeless(path).stdout
+    for name, why in (
+        ("checked", "its class checks what is there"),
+        ("foreign", "class queued-provisioning.gke.io or instance is another autoscaler's"),
+        ("lost", "PodTemplate/shop/nowhere does not exist"),
+        ("odd", "spec.parameters.ValidUntilSeconds is 'soon'"),
+    ):
+        assert f"provisioning request shop/{name} is not planned: {why}" in told
 
 
 @pytest.mark.parametrize("pools", [(provisioner(), node_template()), (node_pool(), ec2_node_class())])

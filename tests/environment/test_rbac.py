@@ -18,6 +18,8 @@ from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.environment import CONTROLLER, Environment, Options
 from localenv.kubernetes import Object, is_established
+from localenv.kueue import provisioning_request_definition
+from localenv.progress import silent
 from localenv.rbac import Call, Right, common_rights, compare, own_rights, read_calls
 from nodeless.api.crds import all_crds
 from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME
@@ -26,6 +28,8 @@ from nodeless.model.neighbors import AUTOSCALER_STATUS
 from tests.api.manifests import ec2_node_class, node_pool
 from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.controllers.process import Replicas, a_cluster, settings
+from tests.controllers.requests import CHECK, a_request
+from tests.controllers.requests import DEFINITION as REQUEST_DEFINITION
 from tests.controllers.test_node_overlays import an_overlay
 from tests.controllers.world import (
     OVERLAYS,
@@ -44,7 +48,11 @@ from tests.rights import FORBIDDEN, USER, right_to_surge
 pytestmark = pytest.mark.environment
 
 OF_ITS_NAMESPACE = f"/api/v1/namespaces/{CONTROLLER.namespace}"
-GATES = {"nodeless.capacityBuffers": "true", "nodeless.nodeOverlays": "true"}
+GATES = {
+    "nodeless.capacityBuffers": "true",
+    "nodeless.nodeOverlays": "true",
+    "nodeless.provisioningRequests": "true",
+}
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,9 @@ def a_whole_life(environment: Environment) -> None:
     for manifest in right_to_surge(user.namespace):
         user.api.create(manifest)
     user.api.apply(a_definition())
-    user.api.wait(DEFINITION, is_established)
+    user.api.apply(provisioning_request_definition(silent))
+    for definition in (DEFINITION, REQUEST_DEFINITION):
+        user.api.wait(definition, is_established)
     user.pool("small")
     for manifest in a_pool_of_short_drains(user):
         user.api.create(manifest)
@@ -149,6 +159,7 @@ def a_whole_life(environment: Environment) -> None:
     for manifest in (
         a_pod_template(user.namespace),
         a_buffer(user.namespace, replicas=1),
+        a_request(user.namespace, count=1, class_name=CHECK),
         an_overlay("of-nothing", "none.large", price="1"),
         one_that_surges(user),
         one_behind_a_budget(user),
@@ -160,6 +171,7 @@ def a_whole_life(environment: Environment) -> None:
     user.runs("held")
     what_nodes_have_is_kept(user)
     room_stands_ready(user)
+    requests_are_answered(user)
     overlays_are_looked_at(user)
     another_autoscaler_is_seen(user)
     two_nodes_are_planned_at_once(user)
@@ -229,6 +241,11 @@ def what_nodes_have_is_kept(user: User) -> None:
 def room_stands_ready(user: User) -> None:
     path = f"/apis/{GROUP}/v1beta1/namespaces/{user.namespace}/capacitybuffers/spare"
     user.api.wait(path, lambda buffer: buffer.get("status"), what="the buffer to have a status")
+
+
+def requests_are_answered(user: User) -> None:
+    path = f"/apis/{GROUP}/v1/namespaces/{user.namespace}/provisioningrequests/job"
+    user.api.wait(path, lambda request: request.get("status"), what="the request to be answered")
 
 
 def overlays_are_looked_at(user: User) -> None:

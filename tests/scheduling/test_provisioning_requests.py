@@ -113,6 +113,15 @@ def test_one_that_cannot_be_had_takes_nothing_from_others():
     assert {request_of(each.pod) for each in plan.refusals} == {"default/late"}
 
 
+def test_one_that_comes_after_what_cannot_be_had_is_planned():
+    tight = pool("default", limits={"cpu": "8"})
+    plan = planned(asked(tight, requests=[a_request(500, "early"), a_request(3, "late", created_at=NOW + 1)]))
+    assert {request_of(key) for key in launched(plan)} == {"default/late"}
+    assert len(launched(plan)) == 3
+    assert {request_of(each.pod) for each in plan.refusals} == {"default/early"}
+    assert len(plan.refusals) == 500
+
+
 def test_more_requests_than_are_left_out_one_by_one_end_at_once():
     tight = pool("default", limits={"cpu": "4"})
     plan = planned(
@@ -151,6 +160,7 @@ def test_absurd_counts_make_no_pods_and_fail(count):
 @pytest.mark.parametrize("text", ["", "soon", "-1", "0", "1.5", "9" * 400])
 def test_absurd_parameters_fail(text):
     request = a_request(parameters=(("ValidUntilSeconds", text),))
+    assert not with_placeholders(asked(requests=[request])).pods
     said, answer = answered(asked(requests=[request]), request, planned(asked()))
     assert said == {"Failed": ("True", "InvalidRequest")}
     assert "spec.parameters.ValidUntilSeconds" in answer.conditions[0].message

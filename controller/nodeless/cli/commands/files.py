@@ -266,7 +266,28 @@ def _with_room_for_buffers(given: "FileContents") -> "FileContents":
     lost += tuple(
         f"capacity buffer {key} {found.held_back}" for key, found in sorted(asked.items()) if found.held_back
     )
+    lost += _requests_without_pods(given.snapshot)
     return replace(given, snapshot=with_placeholders(given.snapshot), assumed=(*given.assumed, *lost))
+
+
+def _requests_without_pods(snapshot: "Snapshot") -> tuple[str, ...]:
+    """Why provisioning requests have no pods in a plan."""
+    from nodeless.model.provisioning_requests import CHECK_CAPACITY, Phase  # noqa: PLC0415
+    from nodeless.scheduling.pods.requests import invalid, problem_of  # noqa: PLC0415
+
+    said: list[str] = []
+    for key, request in sorted(snapshot.provisioning_requests.items()):
+        if not request.ours:
+            why = f"class {request.provisioning_class} or instance is another autoscaler's"
+        elif request.phase == Phase.OVER:
+            why = "it is over"
+        elif request.phase == Phase.PENDING and request.provisioning_class == CHECK_CAPACITY:
+            why = "its class checks what is there, nothing is launched for it"
+        else:
+            why = invalid(request) or problem_of(snapshot, request)
+        if why:
+            said.append(f"provisioning request {key} is not planned: {why}")
+    return tuple(said)
 
 
 def _settings_among(documents: "list[Document]") -> "GlobalSettings | None":

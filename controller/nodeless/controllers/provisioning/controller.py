@@ -51,6 +51,7 @@ from nodeless.operator.solver_policy import policy_of
 from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
 from nodeless.scheduling.pods.buffers import is_placeholder
+from nodeless.scheduling.pods.requests import request_of
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
 RETRY_SECONDS = 10.0
@@ -261,7 +262,8 @@ class Provisioning:
             self._traces.planned(plan, now, wall_clock())
         self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
         await self._tell_buffers(seen, plan)
-        await self._tell_requests(seen, plan, policy)
+        over = await self._tell_requests(seen, plan, policy)
+        plan = _without_nodes_of(plan, over) if over else plan
         refusals = tuple(each for each in plan.refusals if not is_placeholder(each.pod))
         plan = replace(plan, refusals=refusals)
         self._metrics.pending_pods.set(len(plan.refusals))
@@ -284,9 +286,11 @@ class Provisioning:
         ):
             await self._buffers.tell(seen, plan)
 
-    async def _tell_requests(self, seen: Snapshot, plan: Plan, policy: Policy) -> None:
-        if self._requests is not None and seen.provisioning_requests and not seen.teardown:
-            await self._requests.tell(seen, plan, policy)
+    async def _tell_requests(self, seen: Snapshot, plan: Plan, policy: Policy) -> frozenset[str]:
+        """Keys of the requests that are over."""
+        if self._requests is None or not seen.provisioning_requests or seen.teardown:
+            return frozenset()
+        return await self._requests.tell(seen, plan, policy)
 
     async def _catalog(
         self, snapshot: Snapshot
@@ -461,6 +465,12 @@ def _has_other_labels(before: Snapshot, namespace: Namespace) -> bool:
     """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
     known = before.namespaces.get(namespace.name)
     return known is not None and known != namespace
+
+
+def _without_nodes_of(plan: Plan, requests: frozenset[str]) -> Plan:
+    """The plan without new nodes that hold pods of these provisioning requests alone."""
+    kept = [node for node in plan.new_nodes if not node.pods or {*map(request_of, node.pods)} - requests]
+    return replace(plan, new_nodes=tuple(kept))
 
 
 def _became_ready(claim: NodeClaim, before: Snapshot) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from nodeless.api.writing import conditions_to_api
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject
-from nodeless.controllers.provisioning.request_answers import Answer, answer_to, invalid, missing_room
+from nodeless.controllers.provisioning.request_answers import Answer, answer_to, missing_room
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.provisioning_requests import REQUESTS
@@ -32,7 +32,14 @@ from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import Policy, solve
-from nodeless.scheduling.pods.requests import consumers_of, is_pending, problem_of, request_of, with_one_more
+from nodeless.scheduling.pods.requests import (
+    consumers_of,
+    invalid,
+    is_pending,
+    problem_of,
+    request_of,
+    with_one_more,
+)
 
 #: Seconds until a request that no plan holds whole is planned again, doubled each time, and at most.
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 600.0
@@ -83,14 +90,18 @@ class Requests:
                 pods = pods.delete(key)
         return replace(snapshot, pods=pods)
 
-    async def tell(self, snapshot: Snapshot, plan: Plan, policy: Policy) -> None:
-        """Write what is new about the requests of a snapshot that was planned for."""
+    async def tell(self, snapshot: Snapshot, plan: Plan, policy: Policy) -> frozenset[str]:
+        """Write what is new about the requests of a snapshot that was planned for.
+
+        Returns:
+            Keys of those that are over by now: nothing is launched for them any more.
+        """
         requests = [each for each in snapshot.provisioning_requests.values() if each.ours]
         requests.sort(key=lambda each: (each.created_at, each.key))
         uids = {each.uid for each in requests}
-        for known in (self._pauses, self._missing):
-            for uid in known.keys() - uids:
-                del known[uid]
+        for times in (self._pauses, self._missing):
+            for uid in times.keys() - uids:
+                del times[uid]
         self._count(requests)
         checks = 0
         consumers = consumers_of(snapshot) if requests else {}
@@ -117,6 +128,8 @@ class Requests:
                 continue
             answered = snapshot.provisioning_requests.set(request.key, told)
             snapshot = replace(snapshot, provisioning_requests=answered)
+        known = snapshot.provisioning_requests
+        return frozenset(each.key for each in requests if known[each.key].phase == Phase.OVER)
 
     async def _tell_one(
         self,

@@ -6,7 +6,6 @@ are a booking of ten minutes and seven days after which a request without capaci
 (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,7 +27,7 @@ from nodeless.model.provisioning_requests import (
 )
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import initialized
-from nodeless.scheduling.pods.requests import MOST_PODS, problem_of, request_of
+from nodeless.scheduling.pods.requests import invalid, problem_of, request_of
 
 #: Seconds for which room is kept once it is there.
 BOOKING_SECONDS = 600.0
@@ -41,7 +40,6 @@ LAUNCH_SECONDS = 900.0
 REVOKE_AFTER_SECONDS = 60.0
 #: When the first node was launched for a request, among its details.
 LAUNCHING_SINCE = "LaunchingSince"
-_DIGITS = re.compile(r"[0-9]{1,18}")
 _LONGEST_MESSAGE = 2_000
 
 
@@ -69,23 +67,6 @@ class Answer:
     details: Mapping[str, str] = field(default_factory=dict)
     incomplete: bool = False
     """No plan has all its pods: it is planned again after a pause."""
-
-
-def invalid(request: ProvisioningRequest) -> str:
-    """What is wrong with a request that will never be met; empty: nothing."""
-    if not request.pod_sets:
-        return "spec.podSets is empty; hint: name a PodTemplate and a count"
-    for number, pods in enumerate(request.pod_sets):
-        if pods.count < 1:
-            return f"spec.podSets[{number}].count is {pods.count}; hint: at least 1"
-    if request.pods > MOST_PODS:
-        return f"it asks for {request.pods} pods; hint: {MOST_PODS} at most, split it"
-    said = dict(request.parameters).get(VALID_UNTIL_SECONDS)
-    if said is not None and (not _DIGITS.fullmatch(said) or int(said) < 1):
-        return (
-            f"spec.parameters.{VALID_UNTIL_SECONDS} is {said[:50]!r}; hint: a whole number of seconds, from 1"
-        )
-    return ""
 
 
 def valid_until(request: ProvisioningRequest) -> float:

@@ -8,6 +8,7 @@ part in a plan: `room_for` tells whether the cluster has its room.
 Their names hold a character that no name of Kubernetes may have.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from nodeless.model.provisioning_requests import (
     ATOMIC_SCALE_UP,
     CONSUME_ANNOTATIONS,
     KIND,
+    VALID_UNTIL_SECONDS,
     Phase,
     ProvisioningRequest,
 )
@@ -34,6 +36,7 @@ MOST_PODS = 10_000
 MOST_IN_ALL = 20_000
 #: Plans that are made anew without one request; then all that are not whole are left out at once.
 MOST_ROUNDS = 4
+_DIGITS = re.compile(r"[0-9]{1,18}")
 _PENDING, _BOOKED = "^", "^^"
 #: Placeholders come after every pod that waits, however old that is.
 _LAST = 2.0**40
@@ -50,6 +53,23 @@ def request_of(pod: str) -> str:
 def is_pending(pod: str) -> bool:
     """Whether a pod key is of a placeholder for which nodes may be launched."""
     return _PENDING in pod and _BOOKED not in pod
+
+
+def invalid(request: ProvisioningRequest) -> str:
+    """What is wrong with a request that will never be met; empty: nothing."""
+    if not request.pod_sets:
+        return "spec.podSets is empty; hint: name a PodTemplate and a count"
+    for number, pods in enumerate(request.pod_sets):
+        if pods.count < 1:
+            return f"spec.podSets[{number}].count is {pods.count}; hint: at least 1"
+    if request.pods > MOST_PODS:
+        return f"it asks for {request.pods} pods; hint: {MOST_PODS} at most, split it"
+    said = dict(request.parameters).get(VALID_UNTIL_SECONDS)
+    if said is not None and (not _DIGITS.fullmatch(said) or int(said) < 1):
+        return (
+            f"spec.parameters.{VALID_UNTIL_SECONDS} is {said[:50]!r}; hint: a whole number of seconds, from 1"
+        )
+    return ""
 
 
 def problem_of(snapshot: Snapshot, request: ProvisioningRequest) -> str:
@@ -81,7 +101,7 @@ def with_requests(snapshot: Snapshot) -> Snapshot:
                     pods = pods.delete(pod.key)
             if request.provisioning_class != ATOMIC_SCALE_UP:
                 continue
-        if not 0 < request.pods <= min(left, MOST_PODS) or problem_of(snapshot, request):
+        if request.pods > left or invalid(request) or problem_of(snapshot, request):
             continue
         made = list(placeholders(snapshot, request, mine if request.phase == Phase.BOOKED else (), order))
         left -= len(made)
@@ -145,7 +165,7 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
     """A plan in which each request that has no capacity is whole or left out, and booked ones buy nothing.
 
     What is booked has its places before all others. Of several requests that are not whole, the one that came
-    last is left out first.
+    last is left out first; it is tried once more when one that came before it is left out, too.
 
     Args:
         snapshot: With placeholders, without requests.
@@ -157,12 +177,19 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
     if snapshot.booked:
         snapshot, kept, out = _with_bookings(snapshot, keep)
     plan = solve(snapshot)
-    rounds = 0
-    while removed := _incomplete(snapshot, plan, all_at_once=rounds >= MOST_ROUNDS):
-        rounds += 1
+    left: list[tuple[Map[str, Pod], dict[str, Refusal]]] = []
+    while removed := _incomplete(snapshot, plan, all_at_once=len(left) >= MOST_ROUNDS):
+        left.append((snapshot.pods, removed))
         out |= removed
         snapshot = replace(snapshot, pods=_without(snapshot, removed))
         plan = solve(snapshot)
+    # What was left out before another may have lacked only what that one would have taken.
+    for pods, removed in reversed(left[:-1]):
+        more = replace(snapshot, pods=snapshot.pods.update({key: pods[key] for key in removed}))
+        better = solve(more)
+        if not any(is_pending(refusal.pod) for refusal in better.refusals):
+            snapshot, plan = more, better
+            out = {key: refusal for key, refusal in out.items() if key not in removed}
     if not out and not kept:
         return plan
     return replace(
