@@ -24,7 +24,7 @@ setup: $(STAMP) ## install the locked dependencies into .venv and build (or find
 	@$(PYTHON) -m localenv build
 
 # Before any test: a build takes longer than a test may.
-programs: $(STAMP) ## the same with what the tests need besides: Prometheus, OpenTofu, actionlint, krew, language hosts, Karpenter's charts
+programs: $(STAMP) ## the same with what the tests need besides: Prometheus, OpenTofu, actionlint, krew, language hosts, Karpenter's charts, Kueue
 	@$(PYTHON) -m localenv build --tests
 
 browser: # a Chromium for the tests of the docs

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tests",
         action="store_true",
         help="what the tests need besides: Prometheus, OpenTofu, actionlint, krew, "
-        "Pulumi's language hosts, Karpenter's charts",
+        "Pulumi's language hosts, Karpenter's charts, Kueue",
     )
     build.set_defaults(run=_build)
     which = commands.add_parser("which", help="print where a program is; it is built where there is none")

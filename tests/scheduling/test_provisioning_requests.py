@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.api.times import format_time
+from nodeless.controllers.provisioning.controller import without_nodes_of
 from nodeless.controllers.provisioning.request_answers import (
     BOOKING_SECONDS,
     LAUNCH_SECONDS,
@@ -303,3 +304,14 @@ def test_a_saved_situation_keeps_requests():
     saved = read(write(situation, "")).situation
     assert saved == situation
     assert saved.plan() == situation.plan()
+
+
+def test_nothing_is_launched_for_a_request_that_has_just_failed_alone():
+    failing = a_request(3, "failing", source=LARGE)
+    plan = planned(asked(pods(1, "3"), requests=[failing]))
+    assert "default/failing" in map(request_of, launched(plan))
+    left = without_nodes_of(plan, frozenset({"default/failing"}))
+    assert "default/web-0" in launched(left)
+    assert {"", "default/failing"} >= {*map(request_of, launched(left))}
+    alone = without_nodes_of(planned(asked(requests=[failing])), frozenset({"default/failing"}))
+    assert not alone.new_nodes

@@ -263,7 +263,7 @@ class Provisioning:
         self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
         await self._tell_buffers(seen, plan)
         over = await self._tell_requests(seen, plan, policy)
-        plan = _without_nodes_of(plan, over) if over else plan
+        plan = without_nodes_of(plan, over) if over else plan
         refusals = tuple(each for each in plan.refusals if not is_placeholder(each.pod))
         plan = replace(plan, refusals=refusals)
         self._metrics.pending_pods.set(len(plan.refusals))
@@ -467,7 +467,7 @@ def _has_other_labels(before: Snapshot, namespace: Namespace) -> bool:
     return known is not None and known != namespace
 
 
-def _without_nodes_of(plan: Plan, requests: frozenset[str]) -> Plan:
+def without_nodes_of(plan: Plan, requests: frozenset[str]) -> Plan:
     """The plan without new nodes that hold pods of these provisioning requests alone."""
     kept = [node for node in plan.new_nodes if not node.pods or {*map(request_of, node.pods)} - requests]
     return replace(plan, new_nodes=tuple(kept))
