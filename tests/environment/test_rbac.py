@@ -95,8 +95,10 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Call, int]]
     ):
         api, network = plane.client(), Network(aws)
         a_cluster(plane, aws, network)
-        for manifest in (*all_crds(), a_definition(), a_namespace(namespace)):
+        asked_by_kueue = provisioning_request_definition(silent)
+        for manifest in (*all_crds(), a_definition(), asked_by_kueue, a_namespace(namespace)):
             api.apply(manifest)
+        api.wait(REQUEST_DEFINITION, is_established)
         api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
         api.create(settings(namespace, **GATES))
         replicas = Replicas(plane, aws, namespace, directory)
