@@ -18,6 +18,7 @@ from nodeless.model.labels import (
     HOSTNAME,
     INITIALIZED,
     INSTANCE_TYPE,
+    PLANNED_PODS,
     PROVISIONER_NAME,
     REGISTERED,
     ZONE,
@@ -32,6 +33,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import Policy, solve
+from nodeless.state.expected import claims_to_note
 from tests.scheduling.factories import running, snapshot
 from tests.scheduling.scheduler import Cluster, Host, accepts, binding_order, tolerates
 
@@ -52,7 +54,7 @@ class World:
     mixed: bool = False
     """Rules may count pods of workloads that have other rules, or none."""
     noted: bool = True
-    """Claims name the pods that they were planned for."""
+    """Claims name the pods that passes put there."""
     remembered: bool = True
     """The process that plans remembers its last pass; otherwise each pass is a new leader's first one."""
     now: float = 1_700_000_000.0
@@ -97,6 +99,9 @@ class World:
         plan = solve(before, dict.fromkeys(self.pools, self.types), self.policy)
         self._checked(before, plan)
         if written:
+            for name, note in claims_to_note(before, plan.placements).items() if self.noted else ():
+                claim = self.claims[name]
+                self.claims[name] = replace(claim, annotations={**claim.annotations, PLANNED_PODS: note})
             creates = claims_for(
                 plan,
                 self.pools,

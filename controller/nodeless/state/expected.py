@@ -7,12 +7,13 @@ the ones before decided, so that the plan of a batch is not taken apart again by
 - otherwise on the claim that was planned for it, which names its pods (`PLANNED_PODS`), or on the
   node which that claim has become.
 
-Both are on the objects, so any leader goes on from there.
+Both are on the objects, so any leader goes on from there. Pods that a later pass puts on a claim which is
+there already are added to those that it names (`claims_to_note`).
 """
 
 import hashlib
 from base64 import b32encode
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from nodeless.model.labels import PLANNED_PODS
 from nodeless.model.nodes import NodeClaim
@@ -49,9 +50,57 @@ def expected_places(snapshot: Snapshot, groups: Iterable[Iterable[Pod]]) -> dict
 
 def planned_for(snapshot: Snapshot, claim: NodeClaim) -> tuple[int, tuple[Pod, ...]]:
     """How many pods a claim was planned for, and those of them that are still there."""
-    digests = frozenset(filter(None, claim.annotations.get(PLANNED_PODS, "").split(",")))
+    digests = _named_on(claim)
     there = (pod for pod in snapshot.pods.values() if digests and uid_digest(pod.uid) in digests)
     return len(digests), tuple(sorted(there, key=lambda pod: pod.key))
+
+
+def claims_to_note(snapshot: Snapshot, placements: Mapping[str, str]) -> dict[str, str]:
+    """Claims that must name other pods than they do so that a plan stands on the objects: claim to its note.
+
+    Each pod that waits is named by the claim where it is placed, and by no other. A pod that is expected
+    there already costs no write, nor does one on a node without a claim that no claim names.
+
+    Args:
+        snapshot: What the plan was made on.
+        placements: Pod key to the node, or to the claim without a node, where the plan puts the pod.
+
+    Returns:
+        Claim name to the value of its annotation `PLANNED_PODS`.
+    """
+    waiting = [pod for key in placements if (pod := snapshot.pods.get(key)) is not None and not pod.node_name]
+    expected = expected_places(snapshot, [waiting])
+    moved = [pod for pod in waiting if expected.get(pod.key) != placements[pod.key]]
+    if not moved:
+        return {}
+    claims_by_place = {place_of(snapshot, name): name for name in snapshot.claims}
+    left: set[str] = set()
+    arrived: dict[str, set[str]] = {}
+    for pod in moved:
+        digest = uid_digest(pod.uid)
+        left.add(digest)
+        if (name := claims_by_place.get(placements[pod.key])) is not None:
+            arrived.setdefault(name, set()).add(digest)
+    notes = {}
+    for name, claim in snapshot.claims.items():
+        before = _named_on(claim)
+        after = (before - left) | arrived.get(name, set())
+        if after != before:
+            notes[name] = ",".join(sorted(_not_too_many(snapshot, after)))
+    return notes
+
+
+def _named_on(claim: NodeClaim) -> frozenset[str]:
+    """The digests of the pods that a claim names."""
+    return frozenset(filter(None, claim.annotations.get(PLANNED_PODS, "").split(",")))
+
+
+def _not_too_many(snapshot: Snapshot, digests: Collection[str]) -> Collection[str]:
+    """The digests; where they are more than any node takes, those of pods that are still there."""
+    if len(digests) <= _MOST_PLANNED:
+        return digests
+    there = {uid_digest(pod.uid) for pod in snapshot.pods.values()}
+    return sorted(there.intersection(digests))[:_MOST_PLANNED]
 
 
 def place_of(snapshot: Snapshot, name: str) -> str:

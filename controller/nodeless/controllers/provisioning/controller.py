@@ -36,7 +36,8 @@ from nodeless.model import events
 from nodeless.model.buffers import CapacityBuffer
 from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.instructions import CreateClaim, PublishEvent
+from nodeless.model.instructions import AnnotateClaim, CreateClaim, PublishEvent
+from nodeless.model.labels import PLANNED_PODS
 from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import INITIALIZED_CONDITION, NodeClaim
 from nodeless.model.plan import Plan, PlannedNode, Refusal
@@ -52,6 +53,7 @@ from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
 from nodeless.scheduling.pods.buffers import is_placeholder
 from nodeless.scheduling.pods.requests import request_of
+from nodeless.state.expected import claims_to_note
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
 RETRY_SECONDS = 10.0
@@ -275,6 +277,7 @@ class Provisioning:
         self._faults |= set(plan.faults)
         await self._launch(plan, situation)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
+        await self._note_pods(plan, snapshot, now)
         self._report(plan, snapshot, now)
         self._advisor.ask(situation, plan, solved)
         self._say_unusable(plan)
@@ -379,6 +382,22 @@ class Provisioning:
             for key in node.pods:
                 message = texts.nominated(create.claim.name, node, relaxed.get(key, ()))
                 self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
+
+    async def _note_pods(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
+        """Name pods on the claims under way where the pass put them: another leader goes on from there."""
+        places = {key: place for key, place in plan.placements.items() if not is_placeholder(key)}
+        notes = await asyncio.to_thread(claims_to_note, snapshot, places) if places else {}
+        cause = f"pass:{now:.3f}"
+        writes = [AnnotateClaim(cause, name, {PLANNED_PODS: note}) for name, note in notes.items()]
+        outcomes = await asyncio.gather(
+            *(self._executor.carry_out((write,)) for write in writes), return_exceptions=True
+        )
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if isinstance(outcome, ApiError | ApiUnavailable):
+                # This process remembers them; the next pass tries again.
+                self._log.warning(f"the pods of claim {write.name} were not noted on it: {outcome}")
+            elif outcome is not None:
+                raise outcome
 
     async def _find_culprits(self, situation: Situation, node: PlannedNode, error: Exception) -> None:
         """Set those aside because of whom a claim was refused; the others are planned again at once."""
