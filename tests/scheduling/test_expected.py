@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodeless.launch.claims import claims_for
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, PLANNED_PODS, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
-from nodeless.scheduling import Policy, solve
+from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from nodeless.scheduling.pods.rules import has_rules
 from tests.scheduling.factories import (
     FAMILY,
@@ -152,6 +153,23 @@ def test_pods_keep_their_places_where_each_of_three_workloads_shuts_out_another(
     waiting, expected = with_claims(seen, made)
     again = solved(waiting, TYPES)
     assert again.placements == expected
+    assert not again.new_nodes
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_nobody_begins_elsewhere_while_others_of_the_group_are_expected_on_a_claim(packing):
+    """A guest that the group may join is bound first only by chance: then the others' node is in vain."""
+    group = pods(4, "30", name="group", labels={"app": "a"}, affinity=(beside(HOSTNAME, "a"),))
+    guest = pods(1, "50m", name="guest", labels={"app": "a"})
+    types = (instance_type("c64", 64, 128),)
+    first = snapshot(group[:2], pool("first"))
+    there, expected = with_claims(first, solved(first, types))
+    (name,) = there.claims
+    places = {**expected, guest[0].key: name}
+    seen = snapshot(group, guest, pool("first"), *there.claims.values())
+    again = solve(seen, dict.fromkeys(seen.pools, types), Policy(packing=packing, time_box=0, places=places))
+    assert again.placements == places
+    assert [refusal.pod for refusal in again.refusals] == ["default/group-2", "default/group-3"]
     assert not again.new_nodes
 
 

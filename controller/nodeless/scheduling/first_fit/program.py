@@ -17,6 +17,7 @@ as offer o (a type of a pool) with room a_o at w_o:
           u[c, p] + u[d, p] <= 1                                                pods that keep off each other
           u[c, p] <= sum_{d wanted} x[d, p] + (1 where one is there) + b[g, p]  pods that must share a node
           sum_p b[g, p] <= 1                                                    a group begins on one node
+          b[g, p] = 0 where nobody of g is expected, if some are elsewhere
           sum_p x[c, p] <= n_c sum_{d wanted, p} x[d, p]                        pods that must share a zone
           sum_{d counted} x[d, p] <= skew - (those there), where u[c, p] = 1    spread over nodes
       and what holds for zones and other domains (`program_domains`)
@@ -359,4 +360,9 @@ def _rules(asked: Question, columns: _Columns, rows: Rows) -> None:
         ]
         rows.most((*own, *others), 0.0)
     for group in range(asked.groups):
+        members = [near.pods for near in asked.near if near.group == group]
+        expected = set(np.flatnonzero(asked.stays[members].any(axis=0)).tolist())
+        # Those who are expected somewhere run first, and then nobody of their group begins elsewhere.
+        elsewhere = [place for place in range(columns.places) if expected and place not in expected]
+        rows.most(((columns.begins(group, place), 1.0) for place in elsewhere), 0.0)
         rows.most(((columns.begins(group, place), 1.0) for place in range(columns.places)), 1.0)
