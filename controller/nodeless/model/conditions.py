@@ -35,16 +35,8 @@ def updated_conditions(
 ) -> tuple[Condition, ...]:
     """The observed conditions and, last, Ready: true when all of them are; unknown ones make it unknown.
 
-    A condition whose status has not changed keeps the time since when it holds. Conditions of other types
-    that the object had are kept. A message is cut to what the API server stores.
-
-    Args:
-        before: The conditions that the object has.
-        observed: What is observed of it now.
-        now: Seconds since the epoch.
-        generation: The generation of the object that was looked at.
+    Args: as those of `merged_conditions`.
     """
-    known = {condition.type: condition for condition in before}
     observed = tuple(observed)
     worst = next((condition for condition in observed if condition.status == "False"), None) or next(
         (condition for condition in observed if condition.status != "True"), None
@@ -54,7 +46,25 @@ def updated_conditions(
         if worst is None
         else Condition(READY, worst.status, f"{worst.type}{worst.status}", worst.message)
     )
-    for condition in (*observed, ready):
+    return merged_conditions(before, (*observed, ready), now, generation)
+
+
+def merged_conditions(
+    before: Iterable[Condition], observed: Iterable[Condition], now: float, generation: int = 0
+) -> tuple[Condition, ...]:
+    """The observed conditions beside those of other types that the object had, by type.
+
+    A condition whose status has not changed keeps the time since when it holds. A message is cut to what the
+    API server stores.
+
+    Args:
+        before: The conditions that the object has.
+        observed: What is observed of it now.
+        now: Seconds since the epoch.
+        generation: The generation of the object that was looked at.
+    """
+    known = {condition.type: condition for condition in before}
+    for condition in observed:
         former = known.get(condition.type)
         since = former.last_transition_time if former and former.status == condition.status else now
         known[condition.type] = Condition(

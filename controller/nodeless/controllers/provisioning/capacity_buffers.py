@@ -12,7 +12,7 @@ from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.kube.buffers import BUFFERS
 from nodeless.kube.cluster import Cluster
 from nodeless.model.buffers import POD_TEMPLATE, CapacityBuffer
-from nodeless.model.conditions import Condition, same
+from nodeless.model.conditions import Condition, merged_conditions, same
 from nodeless.model.events import BuffersPlaced
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
@@ -75,7 +75,9 @@ def buffer_status(
     snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan, now: float
 ) -> dict[str, object]:
     """What the status of a buffer must say, where it says something else; `found`: what it gets."""
-    conditions = _since(buffer, _conditions_of(snapshot, buffer, found, plan), now)
+    conditions = merged_conditions(
+        buffer.conditions, _conditions_of(snapshot, buffer, found, plan), now, buffer.generation
+    )
     status: dict[str, object] = {}
     if not same(buffer.conditions, conditions):
         status["conditions"] = conditions_to_api(conditions)
@@ -108,15 +110,3 @@ def _conditions_of(
     else:
         text = f"existing nodes have room for {there} of {found.replicas}"
         yield Condition(PROVISIONING, "False", BufferReason.REQUIRES_NEW_CAPACITY, text)
-
-
-def _since(buffer: CapacityBuffer, observed: Iterator[Condition], now: float) -> tuple[Condition, ...]:
-    """The observed conditions beside those of other writers, with the time since when each holds."""
-    known = {condition.type: condition for condition in buffer.conditions}
-    for each in observed:
-        before = known.get(each.type)
-        since = before.last_transition_time if before and before.status == each.status else now
-        known[each.type] = Condition(
-            each.type, each.status, each.reason, each.message, since, buffer.generation
-        )
-    return tuple(known[type_] for type_ in sorted(known))

@@ -14,7 +14,7 @@ from nodeless.controllers.provisioning.request_answers import Answer, answer_to,
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.provisioning_requests import REQUESTS
-from nodeless.model.conditions import Condition, same
+from nodeless.model.conditions import Condition, merged_conditions, same
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.plan import Plan
 from nodeless.model.provisioning_requests import (
@@ -155,7 +155,7 @@ class Requests:
             _, pause = self._pauses.get(request.uid, (0.0, _FIRST_PAUSE / 2))
             pause = min(2 * pause, _LONGEST_PAUSE)
             self._pauses[request.uid] = (now + pause, pause)
-        conditions = _since(request, answer.conditions, now)
+        conditions = merged_conditions(request.conditions, answer.conditions, now, request.generation)
         details = dict(request.details) | dict(answer.details)
         if same(request.conditions, conditions) and details == dict(request.details):
             return request
@@ -227,15 +227,3 @@ def _is_over_due(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, n
     """Whether a request that rests fails by its time."""
     found = answer_to(snapshot, request, plan, now).conditions
     return any(each.type == FAILED for each in found)
-
-
-def _since(request: ProvisioningRequest, observed: Iterable[Condition], now: float) -> tuple[Condition, ...]:
-    """The observed conditions beside those that it has, with the time since when each holds."""
-    known = {condition.type: condition for condition in request.conditions}
-    for each in observed:
-        before = known.get(each.type)
-        since = before.last_transition_time if before and before.status == each.status else now
-        known[each.type] = Condition(
-            each.type, each.status, each.reason, each.message, since, request.generation
-        )
-    return tuple(known[type_] for type_ in sorted(known))
