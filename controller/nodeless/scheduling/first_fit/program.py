@@ -241,6 +241,12 @@ def _bounds(asked: Question, columns: _Columns) -> tuple[Values, Values, Values]
         for offer in range(columns.offers):
             gain[columns.made(node, offer)] = -_COST * float(asked.cost[offer]) / dearest
     upper[columns.begins(asked.groups, 0) :] = columns.domains.most
+    for group in range(asked.groups):
+        # Those who are expected somewhere run first, and then nobody of their group begins elsewhere.
+        members = [near.pods for near in asked.near if near.group == group]
+        expected = set(np.flatnonzero(asked.stays[members].any(axis=0)).tolist())
+        for place in range(columns.places) if expected else ():
+            upper[columns.begins(group, place)] = float(place in expected)
     for one, slot in zip(*np.nonzero(asked.stays), strict=True):
         at = columns.pods(int(one), int(slot))
         lower[at] = min(float(asked.stays[one, slot]), upper[at])
@@ -360,9 +366,4 @@ def _rules(asked: Question, columns: _Columns, rows: Rows) -> None:
         ]
         rows.most((*own, *others), 0.0)
     for group in range(asked.groups):
-        members = [near.pods for near in asked.near if near.group == group]
-        expected = set(np.flatnonzero(asked.stays[members].any(axis=0)).tolist())
-        # Those who are expected somewhere run first, and then nobody of their group begins elsewhere.
-        elsewhere = [place for place in range(columns.places) if expected and place not in expected]
-        rows.most(((columns.begins(group, place), 1.0) for place in elsewhere), 0.0)
         rows.most(((columns.begins(group, place), 1.0) for place in range(columns.places)), 1.0)
