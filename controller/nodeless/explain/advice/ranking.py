@@ -130,7 +130,7 @@ def advise(
         least: Dollars an hour below which a saving is no advice.
         spot_note: What spot prices rest on.
         notes: Lines on what the figures rest on.
-        tried: Told after each option how many are tried, of how many.
+        tried: Told before each option how many were tried, of how many.
     """
     now, anew = bill_now(situation, wide), bill_anew(situation, wide)
     # What is there may be better than what a solve finds: then nothing is won by planning anew.

@@ -3,7 +3,7 @@
 The placeholders of a request that has no capacity yet (class best-effort-atomic-scale-up) get their places
 all together or none of them. Those of a request that is booked keep room on nodes that exist, as far as its
 pods have not come; nothing is bought for them. A request of class check-capacity that is not booked takes no
-part in a plan: `room_for` tells whether the cluster has its room.
+part in a plan: what `with_one_more` makes is planned to see whether the cluster has its room.
 
 Their names hold a character that no name of Kubernetes may have.
 """
