@@ -13,6 +13,7 @@ from typing import Final
 
 import pulumi_kubernetes as k8s
 
+from nodeless.model.neighbors import AUTOSCALER_STATUS
 from pulumi_nodeless.names import MEASURED_CAPACITY, TEARDOWN_GUARD
 from pulumi_nodeless.settings import GLOBAL_SETTINGS, LOGGING
 from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
@@ -20,7 +21,6 @@ from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
 FOLLOW: Final = ("list", "watch")
 """A watch brings the first objects too, but not from every API server: others are asked for a list first."""
 LEASE: Final = "karpenter-leader-election"
-AUTOSCALER_STATUS: Final = "cluster-autoscaler-status"
 
 
 @dataclass(frozen=True, slots=True)
