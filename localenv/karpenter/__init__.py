@@ -20,9 +20,8 @@ from localenv.control_plane import flags
 from localenv.environment import NAMESPACE, Environment
 from localenv.golang import (
     GoProgram,
-    build,
+    built_with_definitions,
     fetch_module,
-    module_folder,
     required_go,
     required_version,
     toolchain,
@@ -58,15 +57,7 @@ def karpenter(report: Report) -> Path:
         ToolchainMissing: There is no Go to build with.
         BuildFailed: The build failed.
     """
-    program = karpenter_program()
-
-    def make(folder: Path) -> None:
-        build(program, folder, report)
-        go = toolchain(required_go(program.source), program.title, report)
-        kinds = module_folder(go, program.source, _MODULE) / "pkg" / "apis" / "crds"
-        shutil.copytree(kinds, folder / "crds")
-
-    return cached(f"karpenter-{source_digest(program.source)}", make, report)
+    return built_with_definitions(karpenter_program(), _MODULE, "pkg/apis/crds", report)
 
 
 def karpenter_charts(report: Report) -> Path:

@@ -19,9 +19,8 @@ import yaml
 from localenv.cache import cached, source_digest
 from localenv.golang import (
     GoProgram,
-    build,
+    built_with_definitions,
     fetch_module,
-    module_folder,
     required_go,
     required_version,
     toolchain,
@@ -54,15 +53,7 @@ def kueue(report: Report) -> Path:
         ToolchainMissing: There is no Go to build with.
         BuildFailed: The build failed.
     """
-    program = kueue_program()
-
-    def make(folder: Path) -> None:
-        go = toolchain(required_go(program.source), program.title, report)
-        build(program, folder, report)
-        kinds = module_folder(go, program.source, _MODULE) / "config" / "components" / "crd" / "bases"
-        shutil.copytree(kinds, folder / "crds")
-
-    return cached(f"kueue-{source_digest(_SOURCE)}", make, report)
+    return built_with_definitions(kueue_program(), _MODULE, "config/components/crd/bases", report)
 
 
 def provisioning_request_definition(report: Report) -> dict[str, object]:
