@@ -173,6 +173,26 @@ def test_nobody_begins_elsewhere_while_others_of_the_group_are_expected_on_a_cla
     assert not again.new_nodes
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_a_group_of_which_some_are_expected_in_a_zone_goes_on_in_another_beside_a_guest(packing):
+    """It begins where they are expected, so that the others need the guest where they are."""
+    group = pods(4, "30", name="group", labels={"app": "a"}, affinity=(beside(ZONE, "a"),))
+    guest = pods(1, "50m", name="guest", labels={"app": "a"})
+    types = (instance_type("c64", 64, 128),)
+    here = pool("here", needs(ZONE, "In", "z1"), weight=10, limits={"cpu": "64"})
+    first = snapshot(group[:2], here)
+    there, expected = with_claims(first, solved(first, types))
+    seen = snapshot(group, guest, here, pool("there", needs(ZONE, "In", "z2")), *there.claims.values())
+    again = solve(
+        seen, dict.fromkeys(seen.pools, types), Policy(packing=packing, time_box=0, places=expected)
+    )
+    assert not again.refusals
+    assert again.placements == expected
+    assert [sorted(planned.pods) for planned in again.new_nodes] == [
+        ["default/group-2", "default/group-3", "default/guest-0"]
+    ]
+
+
 def test_no_pod_is_given_up_for_one_that_was_left_over():
     """The large one may begin on a node of its own only while none of the small ones has a place."""
     large = pods(1, "60", name="large", labels={"app": "b"}, affinity=(beside(HOSTNAME, "b"),))

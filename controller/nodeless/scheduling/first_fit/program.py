@@ -148,7 +148,9 @@ class _Columns:
         self._made: int = 2 * self._marks
         self._begins: int = self._made + self.nodes * self.offers
         first = self._begins + asked.groups * self.places
-        base = Base(asked.waiting, self.slots, self.nodes, self.offers, first, self.places, self._made)
+        base = Base(
+            asked.waiting, self.slots, self.nodes, self.offers, first, self.places, self._made, asked.stays
+        )
         self.domains = DomainColumns(asked.domains, base)
         self.count: int = first + len(self.domains.most)
 

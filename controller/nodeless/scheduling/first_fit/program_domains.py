@@ -134,6 +134,8 @@ class Base:
     places: int
     made: int
     """Where the variables of what new nodes are made as begin; those of pods at 0, of marks behind them."""
+    stays: Amounts
+    """How many pods of each class are expected on each slot; shape (classes, slots)."""
 
     def pods(self, one: int, place: int) -> int:
         return one * self.places + place
@@ -163,8 +165,8 @@ class DomainColumns:
                         self._new("pods", float(base.waiting[one]), number, one, value, node)
         for near in rules.near:
             if near.group is not None and ("begins", near.axis, near.group, 0, 0) not in self._at:
-                for value in range(len(rules.axes[near.axis].values)):
-                    self._new("begins", 1.0, near.axis, near.group, value)
+                for value, may in enumerate(self._may_begin(near.axis, near.group)):
+                    self._new("begins", float(may), near.axis, near.group, value)
         everybody = float(base.waiting.sum())
         for number, spread in enumerate(rules.spread):
             most = everybody + max(spread.sure, default=0) if spread.grows else 0.0
@@ -174,6 +176,13 @@ class DomainColumns:
         one, two, three, four = (*at, 0, 0, 0, 0)[:4]
         self._at[name, one, two, three, four] = self._base.first + len(self._most)
         self._most.append(most)
+
+    def _may_begin(self, axis: int, group: int) -> list[bool]:
+        """Where a group may begin: while some of it are expected, where they are, since those run first."""
+        at = self._rules.axes[axis]
+        members = [near.pods for near in self._rules.near if (near.axis, near.group) == (axis, group)]
+        expected = {at.slots[slot] for slot in np.flatnonzero(self._base.stays[members].any(axis=0))}
+        return [not expected or value in expected for value in range(len(at.values))]
 
     def _of(self, name: str, *at: int) -> int:
         one, two, three, four = (*at, 0, 0, 0, 0)[:4]
