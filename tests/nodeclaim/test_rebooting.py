@@ -34,6 +34,7 @@ from tests.factories import NOW, a_node, a_pod, an_initialized_claim
 NODE = a_node(boot_id="one")
 FENCED = replace(NODE, taints=(REBOOT_FENCE,))
 BACK = replace(FENCED, boot_id="two")
+UNFENCED = replace(BACK, taints=())
 NODE_POOL = Reference("NodePool", "default", "pool-uid")
 
 
@@ -160,20 +161,24 @@ def test_a_machine_that_is_back_loses_its_fence_and_is_initialized_anew():
     outcome = step(ClaimView(issued(), BACK), NOW + 90)
     (lifted,) = of_kind(outcome, UpdateNode)
     assert REBOOT_FENCE not in lifted.taints
+    assert REBOOTING not in statuses(outcome), "the lift may meet another write: then it is made again"
+    outcome = step(ClaimView(issued(), UNFENCED), NOW + 91)
     assert statuses(outcome)[REBOOTING] == ("False", "RebootSucceeded")
     assert INITIALIZED_CONDITION not in statuses(outcome)
-    over = Condition(REBOOTING, "False", "RebootSucceeded", "", NOW + 90)
+    over = Condition(REBOOTING, "False", "RebootSucceeded", "", NOW + 91)
     kept = tuple(condition for condition in issued().conditions if condition.type != REBOOTING)
     after = replace(issued(), conditions=(*kept, over))
-    then = step(ClaimView(after, replace(BACK, taints=())), NOW + 91)
+    then = step(ClaimView(after, UNFENCED), NOW + 92)
     assert statuses(then)[INITIALIZED_CONDITION] == ("True", "Initialized")
 
 
 def test_a_leader_that_died_between_asking_and_noting_finds_the_reboot_done():
     """Its claim still says that the reboot is asked for; the boot id says more."""
-    outcome = step(ClaimView(rebooting(asked=(NOW + 5,)), BACK), NOW + 60)
+    claim = rebooting(asked=(NOW + 5,))
+    outcome = step(ClaimView(claim, BACK), NOW + 60)
     assert not of_kind(outcome, RebootInstance)
-    assert statuses(outcome)[REBOOTING] == ("False", "RebootSucceeded")
+    assert REBOOT_FENCE not in of_kind(outcome, UpdateNode)[0].taints
+    assert statuses(step(ClaimView(claim, UNFENCED), NOW + 61))[REBOOTING] == ("False", "RebootSucceeded")
 
 
 def test_a_leader_that_died_before_the_machine_was_back_asks_again():

@@ -181,6 +181,31 @@ def test_the_fence_of_a_reboot_is_overlooked_while_the_node_is_rebooted_and_only
 
 
 @pytest.mark.parametrize(
+    "left",
+    [
+        Taint("karpenter.sh/rebooting", "NoSchedule"),
+        Taint("node.kubernetes.io/not-ready", "NoSchedule"),
+        Taint("node.kubernetes.io/unreachable", "NoSchedule"),
+    ],
+    ids=str,
+)
+def test_pods_wait_for_a_machine_that_is_back_from_its_reboot_until_its_taints_are_gone(left):
+    """The Node may be seen later than its claim, and its taints go a moment after it is Ready."""
+    machine = node(
+        "one", labels={**BOOTING, INITIALIZED: "true"}, taints=(left,), provider_id="aws:///z1/i-1"
+    )
+    back = replace(
+        claim("default-aaaaa", "large", provider_id="aws:///z1/i-1"),
+        conditions=(Condition("Rebooting", "False"), Condition("Initialized", "Unknown")),
+    )
+    result = plan(machine, back, pods(1))
+    assert used(result) == ["one"]
+    assert not result.new_nodes
+    again = replace(back, conditions=(Condition("Rebooting", "False"), Condition("Initialized", "True")))
+    assert not plan(machine, again, pods(1)).placements
+
+
+@pytest.mark.parametrize(
     ("reason", "allowed", "there", "waits"),
     [
         pytest.param("RebootRequested", 0, {}, False, id="held"),

@@ -2,7 +2,7 @@
 
 ```
 RebootRequested --> fence taint, drain (at least 5 s; a grace of 0 skips it) --> asked of the cloud
-RebootIssued    --> Initialized is Unknown; boot id changed and Ready --> Rebooting=False, fence off
+RebootIssued    --> Initialized is Unknown; boot id changed and Ready --> fence off --> Rebooting=False
                 --> not asked for within 5 min, or not back within 20 --> the claim is deleted
 ```
 
@@ -140,24 +140,32 @@ def _issue_reboot(
 
 def _await_reboot(claim: NodeClaim, node: Node, condition: Condition, now: float, patience: float) -> Step:
     if _has_booted(claim, node) and node.ready:
-        message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
-        over = changed_condition(claim, REBOOTING, "False", now, reason=SUCCEEDED, message=message)
-        others = tuple(taint for taint in node.taints if not taint.matches(REBOOT_FENCE))
-        lifted = UpdateNode(cause_of(claim), node.name, taints=others, stage="node is back from its reboot")
-        return Step(
-            (
-                *((lifted,) if len(others) < len(node.taints) else ()),
-                UpdateClaimStatus(cause_of(claim), claim.name, over),
-                AnnotateClaim(cause_of(claim), claim.name, {REBOOTED_FROM: None}),
-                _events(claim, node, "Normal", OBSERVED, message),
-            ),
-            now,
-        )
+        # Over only once the fence is seen to be gone: a write that meets another one is made again.
+        return _lift_fence(claim, node, now) if REBOOT_FENCE in node.taints else _end_reboot(claim, node, now)
     deadline = _asked_at(claim, condition, now) + patience
     if now > deadline:
         return _fail_reboot(claim, node, f"is not back within {patience:.0f} s")
     message = f"{_fault(condition)}; instance {claim.instance_id} is being rebooted"
     return Step(_with_reason(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
+
+
+def _lift_fence(claim: NodeClaim, node: Node, now: float) -> Step:
+    others = tuple(taint for taint in node.taints if not taint.matches(REBOOT_FENCE))
+    lifted = UpdateNode(cause_of(claim), node.name, taints=others, stage="node is back from its reboot")
+    return Step((lifted,), now + _ASK_AGAIN)
+
+
+def _end_reboot(claim: NodeClaim, node: Node, now: float) -> Step:
+    message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
+    over = changed_condition(claim, REBOOTING, "False", now, reason=SUCCEEDED, message=message)
+    return Step(
+        (
+            UpdateClaimStatus(cause_of(claim), claim.name, over),
+            AnnotateClaim(cause_of(claim), claim.name, {REBOOTED_FROM: None}),
+            _events(claim, node, "Normal", OBSERVED, message),
+        ),
+        now,
+    )
 
 
 def _asked_at(claim: NodeClaim, condition: Condition, now: float) -> float:

@@ -134,12 +134,15 @@ def existing_slots(
 def initialized(node: Node, claim: NodeClaim | None) -> bool:
     """Whether a node of ours has reported all it needs; nodes that are not ours count as such.
 
-    One that is being rebooted counts as a node that boots: it will be as it was, so its pods wait for it.
+    One that is being rebooted counts as a node that boots: it will be as it was, so its pods wait for it. It
+    bears the label of an initialized one all the time; the claim says when it is back and free of taints.
     """
     if not managed(node, claim):
         return True
     if claim is not None and claim.is_true(REBOOTING):
         return False
+    if claim is not None and claim.condition(REBOOTING) is not None:
+        return claim.is_true(INITIALIZED_CONDITION)
     return node.initialized or (claim is not None and claim.is_true(INITIALIZED_CONDITION))
 
 
