@@ -103,6 +103,21 @@ def most_to_pay(seen, packing, least):
     )
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_a_node_that_was_opened_with_room_for_followers_costs_what_its_own_pods_need(packing):
+    """All followers go where the first of the two is; the other's node would have had room for them."""
+    seen = snapshot(
+        pods(2, "100m", name="a"),
+        pods(1, "100m", name="b", affinity=(beside(HOSTNAME, "a"),)),
+        pods(1, "100m", name="c", affinity=(beside(HOSTNAME, "a"),), anti_affinity=(beside(HOSTNAME, "b"),)),
+        pods(3, "100m", "14Gi", name="d", affinity=(beside(HOSTNAME, "a"),)),
+        pool("first"),
+    )
+    plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing))
+    assert not plan.refusals
+    assert sorted(planned.instance_type for planned in plan.new_nodes) == ["one", "sixteen"]
+
+
 IN_Z1_OR_Z2 = term(needs(ZONE, "In", "z1", "z2"))
 IN_Z1 = {"selector": {ZONE: "z1"}}
 PORT = (HostPort("", 80, "TCP"),)

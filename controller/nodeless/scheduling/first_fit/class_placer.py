@@ -503,16 +503,19 @@ class ClassPlacer:
             holds = terms.types & (counts >= least)
             if self._types is not None:
                 holds &= self._types
+            roomy = holds
             if self._beside is not None:
-                holds &= (table.room - self._pods.requests * least >= self._beside).all(axis=1)
-            types = holds & self._packing_context.budgets.affordable(table)
+                roomy = holds & (table.room - self._pods.requests * least >= self._beside).all(axis=1)
+            types = roomy & self._packing_context.budgets.affordable(table)
             if not types.any() and self._packing_context.budgets.tighten(table):
                 self._open.refresh()
-                types = holds & self._packing_context.budgets.affordable(table)
+                types = roomy & self._packing_context.budgets.affordable(table)
             if types.any():
                 most = min(want, self._open.supply.room(way))
                 kept = self._packing_context.targets.types(table, self._pods, terms, counts, types, most)
-                node = InFlightNodeClaim.opened(table, kept, types)
+                # Where nobody comes for the room beside the pods, types without it will do.
+                possible = holds & self._packing_context.budgets.affordable(table)
+                node = InFlightNodeClaim.opened(table, kept, possible)
                 if table.least and not node.capacity(self._pods, node_requirements):
                     continue
                 self._open.append(node)
