@@ -1,15 +1,19 @@
 """Text that fits its terminal: what names a thing is never cut, and what is of less use gives way first."""
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from nodeless.cli.folding import folded
+
+#: Columns when the output is no terminal, so that a pipe gets whole lines.
+PIPE_WIDTH = 200
 #: A cell that says nothing.
 NOTHING = "-"
 #: Cells between two columns, and before a cell that has lines of its own.
@@ -112,13 +116,34 @@ class FittedTable:
 
 
 def indented(text: str, width: int, indent: int, style: str = "") -> list[Text]:
-    """The lines of a text, those after the first indented by two more; no word is broken."""
-    lines = textwrap.wrap(
-        text,
-        max(width, indent + 20),
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [Text(line, style=style, no_wrap=True, overflow="ignore") for line in lines]
+    """The lines of a text, as `folded` has them, in a style."""
+    return [Text(line, style=style, no_wrap=True, overflow="ignore") for line in folded(text, width, indent)]
+
+
+def print_fitted(draw: Callable[[Console], None], *, wide: bool = False) -> None:
+    """Print what `draw` puts on a console: as wide as the terminal, or as a pipe has it.
+
+    Args:
+        draw: Prints on the console that it is given.
+        wide: Whether a terminal gets what a pipe would.
+    """
+    terminal = Console(highlight=False)
+    console = terminal if terminal.is_terminal and not wide else Console(width=PIPE_WIDTH, highlight=False)
+    with console.capture() as captured:
+        draw(console)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
+
+
+def print_table(
+    console: Console, title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
+) -> None:
+    """A table under its title."""
+    console.print(Text(f"\n{title}", style="bold"))
+    console.print(FittedTable(columns, rows), soft_wrap=True)
+
+
+def print_line(console: Console, text: str, indent: int = 0, style: str = "") -> None:
+    """A line that folds, indented by so many columns."""
+    for line in indented(text, console.width, indent, style):
+        console.print(line, soft_wrap=True)

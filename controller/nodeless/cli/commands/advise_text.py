@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from nodeless.cli.commands.plan_text import PIPE_WIDTH
 from nodeless.cli.manifests.yaml_writer import yaml_text
-from nodeless.cli.tables import NOTHING, Column, FittedTable, indented
+from nodeless.cli.tables import NOTHING, Column, FittedTable, print_fitted, print_line
 from nodeless.explain.advice.ranking import Advice, AdviceReport, held_line
 from nodeless.explain.report import MONTH
 from nodeless.explain.words import count
@@ -23,31 +21,26 @@ _COLUMNS = (
 
 def print_advice(made: AdviceReport) -> None:
     """Print the ranking, then each piece of advice with its change, risk and reason."""
-    terminal = Console(highlight=False)
-    console = terminal if terminal.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
-    with console.capture() as captured:
-        _print(made, console)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
+    print_fitted(lambda console: _print(made, console))
 
 
 def _print(made: AdviceReport, console: Console) -> None:
     for note in made.notes:
-        _line(console, note, 0, "dim")
+        print_line(console, note, 0, "dim")
     for line in _summary(made):
-        _line(console, line, 0)
+        print_line(console, line, 0)
     if made.advice:
         rows = [_row(number, one) for number, one in enumerate(made.advice, 1)]
         console.print()
         console.print(FittedTable(_COLUMNS, rows), soft_wrap=True)
-        _line(console, "USD/month: saved on top of the lines above; alone: saved by that one.", 0, "dim")
+        print_line(console, "USD/month: saved on top of the lines above; alone: saved by that one.", 0, "dim")
     for number, one in enumerate(made.advice, 1):
         _print_one(number, one, console)
     for title, lines in (("Tried, and saves nothing", made.tried), ("Worth a look", made.remarks)):
         if lines:
             console.print(Text(f"\n{title}", style="bold"))
         for line in lines:
-            _line(console, line, 2)
+            print_line(console, line, 2)
 
 
 def _summary(made: AdviceReport) -> Iterator[str]:
@@ -73,17 +66,11 @@ def _row(number: int, one: Advice) -> tuple[str, ...]:
 
 def _print_one(number: int, one: Advice, console: Console) -> None:
     console.print()
-    for line in indented(f"{number}. {one.title} [{one.code}]", console.width, 0, "bold"):
-        console.print(line, soft_wrap=True)
-    _line(console, f"found: {one.how}", 3)
-    _line(console, f"risk: {one.risk}", 3)
+    print_line(console, f"{number}. {one.title} [{one.code}]", 0, "bold")
+    print_line(console, f"found: {one.how}", 3)
+    print_line(console, f"risk: {one.risk}", 3)
     for other in one.excludes:
-        _line(console, f"excludes: {other}", 3)
+        print_line(console, f"excludes: {other}", 3)
     for fragment in one.change:
         for written in yaml_text(fragment).splitlines():
             console.print(Text(f"   | {written}"), soft_wrap=True)
-
-
-def _line(console: Console, text: str, indent: int, style: str = "") -> None:
-    for line in indented(text, console.width, indent, style):
-        console.print(line, soft_wrap=True)

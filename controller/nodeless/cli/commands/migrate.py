@@ -1,15 +1,23 @@
 """`nodeless migrate`: from Cluster Autoscaler's node groups, or from Karpenter, to pools and node classes."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.inputs import CatalogOption, SpotPercent, Zones, catalog_of, zones_of
-from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, AsJson, format_of, write_document
-from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.commands.output import (
+    DOCUMENTS,
+    JSON,
+    TEXT,
+    YAML,
+    AsJson,
+    format_of,
+    write_document,
+    write_page,
+)
+from nodeless.cli.commands.terms import refuse
 from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
@@ -119,11 +127,4 @@ def _write_html(file: str, made: "Migration") -> None:
     if made.plan is None:
         refuse("there is no pod to plan, so there is no page; hint: add a dump of the cluster")
     text = page(made.plan, datetime.now(UTC), "nodeless migrate", sections(made))
-    if file == STDIN:
-        typer.echo(text, nl=False)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
-    remark(f"report written to {file}")
+    write_page(text, file)

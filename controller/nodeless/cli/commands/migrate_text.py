@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from nodeless.cli.commands.plan_text import PIPE_WIDTH
-from nodeless.cli.tables import NOTHING, Column, FittedTable, indented
+from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
 from nodeless.explain.migration.ledger import Left, merged
 from nodeless.explain.migration.report import Bill, Manifest, Migration
 from nodeless.explain.report import MONTH, holding, zones
@@ -30,38 +28,33 @@ _COST = (Column(""), Column("USD/h", right=True), Column("USD/month", right=True
 
 def print_migration(made: Migration) -> None:
     """Print pools, bills, differences, what is not carried over, and the steps."""
-    terminal = Console(highlight=False)
-    console = terminal if terminal.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
-    with console.capture() as captured:
-        _print(made, console)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
+    print_fitted(lambda console: _print(made, console))
 
 
 def _print(made: Migration, console: Console) -> None:
     for note in made.notes:
-        _line(console, note, 0, "dim")
-    _table(
+        print_line(console, note, 0, "dim")
+    print_table(
         console,
         f"Propose {count(len(made.origins), 'pool')}",
         _POOLS,
         [_pool_row(made, *one) for one in made.origins],
     )
-    _table(console, "Cost of the same pods", _COST, _cost_rows(made.bill))
+    print_table(console, "Cost of the same pods", _COST, _cost_rows(made.bill))
     for line in _cost_notes(made):
-        _line(console, line, 0)
+        print_line(console, line, 0)
     for title, lines in _findings(made):
         console.print(Text(f"\n{title}", style="bold"))
         for line in lines:
-            _line(console, line, 2)
+            print_line(console, line, 2)
     console.print(Text("\nSteps", style="bold"))
     for number, step in enumerate(made.steps, 1):
-        _line(console, f"{number}. {step.title}", 2)
+        print_line(console, f"{number}. {step.title}", 2)
         if step.caution:
-            _line(console, f"mind: {step.caution}", 5)
+            print_line(console, f"mind: {step.caution}", 5)
         for command in step.commands:
             console.print(Text(f"     $ {command}"), soft_wrap=True)
-        _line(console, f"worked: {step.check}", 5)
+        print_line(console, f"worked: {step.check}", 5)
         for command in step.undo:
             console.print(Text(f"     undo: {command}"), soft_wrap=True)
 
@@ -188,14 +181,3 @@ def _left_line(reason: str, entries: Sequence[Left], *, values: bool = True) -> 
         members.setdefault(entry.source, []).append(shown)
     sources = [f"{source}: {listed(names, _SHOWN)}" for source, names in members.items()]
     return f"{listed(sources, _SHOWN)}: {reason}"
-
-
-def _table(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    console.print(Text(f"\n{title}", style="bold"))
-    console.print(FittedTable(columns, rows), soft_wrap=True)
-
-
-def _line(console: Console, text: str, indent: int, style: str = "") -> None:
-    extra = len(text) - len(text.lstrip())
-    for line in indented(text.lstrip(), console.width, indent + extra, style):
-        console.print(line, soft_wrap=True)

@@ -6,11 +6,13 @@ name or its meaning.
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nodeless.cli.commands.terms import refuse
+from nodeless.cli.bounded_files import STDIN
+from nodeless.cli.commands.terms import refuse, remark
 
 API_VERSION = "cli.nodeless.dev/v1"
 TEXT, WIDE, JSON, YAML = "text", "wide", "json", "yaml"
@@ -66,3 +68,15 @@ def write_document(kind: str, body: Mapping[str, Any], output: str) -> None:
         typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120), nl=False)
     else:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def write_page(text: str, file: str) -> None:
+    """Write an HTML page to a file, or to stdout for `-`; ends the command where it cannot be written."""
+    if file == STDIN:
+        typer.echo(text, nl=False)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
+    remark(f"report written to {file}")

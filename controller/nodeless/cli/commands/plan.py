@@ -1,7 +1,6 @@
 """`nodeless plan`: what the controller would do, without doing it."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,8 +29,9 @@ from nodeless.cli.commands.output import (
     WideOutputOption,
     format_of,
     write_document,
+    write_page,
 )
-from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.commands.terms import refuse
 from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
@@ -131,12 +131,4 @@ def plan(
 def _write_html(file: str, made: "Report") -> None:
     from nodeless.explain.page import page  # noqa: PLC0415
 
-    text = page(made, datetime.now(UTC))
-    if file == STDIN:
-        typer.echo(text, nl=False)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
-    remark(f"report written to {file}")
+    write_page(page(made, datetime.now(UTC)), file)

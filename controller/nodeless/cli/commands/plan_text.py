@@ -1,33 +1,22 @@
 """The report of a plan as tables for a terminal or a pipe."""
 
-from collections.abc import Sequence
-
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from nodeless.cli.tables import NOTHING, Column, FittedTable, indented
+from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
 from nodeless.explain.bill import bill_line, not_known
 from nodeless.explain.report import MONTH, Cost, Report, Unplaced, holding, where, zones
 from nodeless.explain.words import count, listed
 
-#: Columns when the output is no terminal, so that a pipe gets whole lines.
-PIPE_WIDTH = 200
-
 
 def print_report(report: Report, *, wide: bool = False) -> None:
     """Print notes, launches, landings, what is not placed, and the cost; `wide`: as wide as into a pipe."""
-    terminal = Console(highlight=False)
-    console = terminal if terminal.is_terminal and not wide else Console(width=PIPE_WIDTH, highlight=False)
-    with console.capture() as captured:
-        _print(report, console)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
+    print_fitted(lambda console: _print(report, console), wide=wide)
 
 
 def _print(report: Report, console: Console) -> None:
     for note in report.notes:
-        _print_indented(console, note, 0, style="dim")
+        print_line(console, note, 0, style="dim")
     if report.launches:
         _print_launches(report, console)
         _print_bills(report, console)
@@ -40,11 +29,11 @@ def _print(report: Report, console: Console) -> None:
     if report.relaxed:
         console.print(Text("\nPreferences relaxed so that pods can be scheduled", style="bold"))
     for lost in report.relaxed:
-        _print_indented(console, f"{holding(lost.workloads)}: {lost.message} [{lost.code}]", 2)
+        print_line(console, f"{holding(lost.workloads)}: {lost.message} [{lost.code}]", 2)
     if report.together:
         console.print(Text("\nKept together by required pod affinity", style="bold"))
     for each in report.together:
-        _print_indented(console, str(each), 2)
+        print_line(console, str(each), 2)
     _print_cost(report.cost, report, console)
 
 
@@ -68,18 +57,6 @@ _LANDINGS = (
 _COST = (Column(""), Column("USD/h", right=True), Column("USD/month", right=True))
 
 
-def _print_table(
-    console: Console, title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
-) -> None:
-    console.print(Text(f"\n{title}", style="bold"))
-    console.print(FittedTable(columns, rows), soft_wrap=True)
-
-
-def _print_indented(console: Console, text: str, indent: int, style: str = "") -> None:
-    for line in indented(text, console.width, indent, style):
-        console.print(line, soft_wrap=True)
-
-
 def _print_launches(report: Report, console: Console) -> None:
     rows = []
     for launch in report.launches:
@@ -97,7 +74,7 @@ def _print_launches(report: Report, console: Console) -> None:
             )
         )
     title = f"Launch {count(sum(launch.count for launch in report.launches), 'node')}"
-    _print_table(console, title, _LAUNCHES, rows)
+    print_table(console, title, _LAUNCHES, rows)
 
 
 def _print_bills(report: Report, console: Console) -> None:
@@ -112,9 +89,9 @@ def _print_bills(report: Report, console: Console) -> None:
     if lines:
         console.print(Text("\nWhat a node costs an hour", style="bold"))
     for name, line in lines.items():
-        _print_indented(console, f"{name}: {line}", 2)
+        print_line(console, f"{name}: {line}", 2)
     for unknown in missing:
-        _print_indented(console, f"not known, and in no price: {unknown}", 2 if lines else 0)
+        print_line(console, f"not known, and in no price: {unknown}", 2 if lines else 0)
 
 
 def _print_landings(report: Report, console: Console) -> None:
@@ -128,7 +105,7 @@ def _print_landings(report: Report, console: Console) -> None:
         )
         for landing in report.landings
     ]
-    _print_table(console, "Where workloads land", _LANDINGS, rows)
+    print_table(console, "Where workloads land", _LANDINGS, rows)
 
 
 def _print_unplaced(group: Unplaced, console: Console) -> None:
@@ -136,9 +113,9 @@ def _print_unplaced(group: Unplaced, console: Console) -> None:
     console.print(Text(f"\nNot placed: {count(len(group.pods), 'pod')} of {names}", style="bold"))
     for obstacle in group.obstacles:
         about = f"{listed(obstacle.pools, 3)}: " if obstacle.pools else ""
-        _print_indented(console, f"{about}{obstacle.message} [{obstacle.code}]", 2)
+        print_line(console, f"{about}{obstacle.message} [{obstacle.code}]", 2)
     for remedy in group.remedies:
-        _print_indented(console, f"would fit: {remedy}", 2, style="green")
+        print_line(console, f"would fit: {remedy}", 2, style="green")
 
 
 def _print_cost(cost: Cost, report: Report, console: Console) -> None:
@@ -148,7 +125,7 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
     if len(cost.parts) > 1:
         dollars[2:2] = [(f"  {part.name}", part.dollars) for part in cost.parts]
     rows = [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in dollars]
-    _print_table(console, "Cost", _COST, rows)
+    print_table(console, "Cost", _COST, rows)
     if cost.gap is not None and cost.added > 0:
         console.print(f"No plan for these pods can save more than {100 * cost.gap:.1f} % of what is added.")
     if cost.unpriced:

@@ -75,7 +75,7 @@ def top(
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from nodeless.cli.commands.plan_text import PIPE_WIDTH  # noqa: PLC0415
+    from nodeless.cli.tables import print_fitted  # noqa: PLC0415
     from nodeless.explain.overview import overview  # noqa: PLC0415
 
     if sort not in _SORTS:
@@ -91,12 +91,8 @@ def top(
         return
     console = Console(highlight=False)
     if once or output == WIDE or files or snapshot or not console.is_terminal:
-        fits = console.is_terminal and output != WIDE
-        wide = console if fits else Console(width=PIPE_WIDTH, highlight=False)
-        with wide.capture() as captured:
-            wide.print(_view(seen, sort), soft_wrap=True)
-        for line in captured.get().splitlines():
-            typer.echo(line.rstrip())
+        view = _view(seen, sort)
+        print_fitted(lambda fitted: fitted.print(view, soft_wrap=True), wide=output == WIDE)
         return
     try:
         first = _view(seen, sort)
