@@ -22,14 +22,7 @@ COMMANDS = {
     "advise": ("advise", "examples/plan"),
     "validate": ("validate", "tests/terminal/input/faulty.yaml"),
 }
-#: Only these are laid out by the width: what the others print is in lines that the terminal folds.
-_LAID_OUT = ("plan", "migrate", "advise")
-SCREENS = (
-    *((name, width) for name in _LAID_OUT for width in WIDTHS),
-    ("why-pod", 80),
-    ("why-node", 80),
-    ("validate", 80),
-)
+SCREENS = tuple((name, width) for name in COMMANDS for width in WIDTHS)
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 #: Rows of the terminal: none of the commands looks at them.
 _ROWS = 50

@@ -36,6 +36,7 @@ from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, co
 from nodeless.api.validation_v1beta1 import as_v1, validate_v1beta1
 from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, format_of, write_document
 from nodeless.cli.findings import INVALID, checked, github_lines, text_lines, unreadable
+from nodeless.cli.folding import echo_folded
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
@@ -84,10 +85,10 @@ def validate_files(files: Files, output: Output = "text") -> None:
 
         typer.echo(json.dumps(sarif(entries, reading.problems), indent=2, ensure_ascii=False))
     else:
-        lines_of = github_lines if output == GITHUB else text_lines
+        lines_of, write = (github_lines, typer.echo) if output == GITHUB else (text_lines, echo_folded)
         for entry in entries:
             for line in lines_of(entry):
-                typer.echo(line)
+                write(line)
     _end(reading, any(entry.result == INVALID for entry in entries))
 
 

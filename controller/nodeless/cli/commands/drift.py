@@ -10,6 +10,7 @@ from nodeless.cli.commands.files import Offer, applied, with_files
 from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region, Snapshot, Source, situation_of
 from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.folding import echo_folded
 from nodeless.cli.progress import working
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def drift(
         write_document("DriftReport", preview.to_json(), output)
         return
     for line in (*preview.notes, *preview.lines()):
-        typer.echo(line)
+        echo_folded(line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.folding import echo_folded
 from nodeless.cli.progress import working
 
 reasons = typer.Typer()
@@ -30,7 +31,8 @@ def why(
         str,
         typer.Argument(
             metavar="POD|WORKLOAD|NODE",
-            help="shop/web-0, deploy/web, a node, a claim, or new-1 of the plan",
+            help="pod/web-0, shop/pod/web-0, deploy/web, node/NAME, nodeclaim/NAME, or new-1 of the plan; "
+            "a pod or a node by its name alone, too",
         ),
     ],
     files: Files = None,
@@ -67,8 +69,8 @@ def why(
     if output in DOCUMENTS:
         write_document("Explanation", found.to_json(), output)
     else:
-        typer.echo(found.subject)
+        echo_folded(found.subject)
         for line in found.lines:
-            typer.echo(f"  {line}")
+            echo_folded(line, 2)
     if not found.placed:
         raise typer.Exit(1)
