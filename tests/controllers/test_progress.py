@@ -109,6 +109,27 @@ def test_each_command_says_what_it_does(arguments, what):
     assert b"Traceback" not in shown
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what", "text"),
+    [
+        (["convert", "-"], b"reading the files", manifests()),
+        (["solve", "--problem", "-"], b"reading the problem", b"{}"),
+    ],
+)
+def test_what_waits_for_its_input_says_so(arguments, what, text):
+    """The input comes once the line is there."""
+    with terminal() as (screen, end):
+        process = started(*arguments, stderr=end, how=[sys.executable, "-c", AT_ONCE])
+        os.close(end)
+        shown = b""
+        while what not in shown:
+            shown += os.read(screen, 65536)
+        given(process.stdin, text)
+        shown += rest_of(screen)
+        ended(process)
+    assert b"Traceback" not in shown
+
+
 @pytest.mark.parametrize("arguments", [["plan"], ["advise"], ["validate"]])
 def test_nothing_of_it_is_in_pipes(arguments):
     process = started(*arguments, EXAMPLES, stderr=subprocess.PIPE, how=[sys.executable, "-c", AT_ONCE])

@@ -122,7 +122,8 @@ def convert_files(
     sources = _TO_V1 if to == "v1" else _TO_V1ALPHA5
     given: list[Any] = []
     failed = False
-    reading = _read(files)
+    with working("reading the files"):
+        reading = _read(files)
     for problem in reading.broken:
         _remark(str(problem))
     sources_of: dict[str, Document] = {}
@@ -151,7 +152,8 @@ def convert_files(
         given += [] if faults else [manifest]
         sources_of[subject_of(manifest)] = document
     context = ClassContext(default_instance_profile, role=role)
-    result: Conversion = convert_any_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
+    with working("converting"):
+        result: Conversion = convert_any_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
     if output == "json":
         typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
     elif result.manifests:

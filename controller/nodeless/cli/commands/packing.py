@@ -13,6 +13,7 @@ from nodeless.api.errors import InvalidObject
 from nodeless.api.packing_problem import Problem, read_catalog, read_problem
 from nodeless.cli.bounded_files import UnreadableFileError, read_json
 from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
+from nodeless.cli.progress import working
 from nodeless.explain.packing_answer import packing_answer
 from nodeless.model.packing import LOWEST_PRICE, packing_defect
 
@@ -40,7 +41,10 @@ def solve_problem(
     if not 0 <= improve < float("inf"):
         _fail(f"--improve {improve} is no time; hint: seconds, 0 or more")
     try:
-        answer = answer_to(load_problem(problem), improve=improve, packing=policy)
+        with working("reading the problem"):
+            given = load_problem(problem)
+        with working("solving"):
+            answer = answer_to(given, improve=improve, packing=policy)
     except UnreadableProblem as error:
         _fail(str(error))
     if output in DOCUMENTS:
