@@ -156,3 +156,32 @@ def test_why_of_a_workload_that_two_namespaces_have_asks_which(file):
 
     assert result.exit_code == 2
     assert "hint: say NAMESPACE/KIND/NAME: blue/web (Deployment), green/web (Deployment)" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["pod/web-0", "po/web-0", "Pods/web-0", "shop/pod/web-0", "shop/web-0"])
+def test_a_pod_goes_by_the_names_that_kubectl_takes(name, file):
+    several = (a_workload(name=each, namespace=where) for each, where in (("web", "shop"), ("node", "blog")))
+    result = why(name, file(provisioner(), node_template(), *several))
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("shop/web-0, of shop/web (Deployment), ")
+
+
+@pytest.mark.parametrize("name", ["node/n1", "no/n1", "nodes/n1", "nodeclaim/default-abcde", "n1"])
+def test_a_node_goes_by_the_names_that_kubectl_takes(name, tmp_path):
+    own = claim("default-abcde", provider_id="aws:///z1/i-n1")
+    path = saved_events(tmp_path, PoolSeen(pool()), ClaimSeen(own), NodeSeen(node("n1")))
+
+    assert why(name, "--snapshot", path).stdout.startswith("n1, ")
+
+
+def test_a_node_that_is_not_there_is_told_as_it_was_asked_for():
+    assert "node/n7 is neither pod, workload nor node" in why("node/n7", EXAMPLES).stderr
+
+
+@pytest.mark.parametrize("change", ["without-pool=nodepool/general", "limit=nodepools/general:cpu=0"])
+def test_a_change_names_a_pool_as_kubectl_does(change):
+    changed = nodeless(EXAMPLES, "--what-if", change)
+
+    assert f"as if: {change}" in changed.stdout
+    assert "new node of NodePool/general" not in why("shop/web-0", EXAMPLES, "--what-if", change).stdout

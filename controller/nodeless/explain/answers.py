@@ -17,7 +17,7 @@ from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Plan
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.workloads import workload_of, workloads_called
+from nodeless.model.workloads import kind_called, workload_of, workloads_called
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
 from nodeless.state.saving import plain
@@ -50,12 +50,14 @@ class Answer:
 def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = None) -> Answer:
     """The answer on a pod (`namespace/name`, or its name alone), a workload or a node. Raises NotThere.
 
-    Of a workload (`KIND/NAME`, `NAMESPACE/KIND/NAME`) the first pod is told of, or the first without a place.
+    Pods, claims and nodes go by `KIND/NAME`, too. Of a workload (`KIND/NAME`, `NAMESPACE/KIND/NAME`) the
+    first pod is told of, or the first without a place.
     """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
     new = new_nodes(snapshot, catalog, plan)
     existing = existing_nodes(snapshot, catalog, plan)
+    asked, name = name, _plain(snapshot, name)
     keys = [key for key in snapshot.pods if name in (key, key.partition("/")[2])]
     if len(keys) > 1 and name not in keys:
         raise NotThere(f"{name} is the name of several pods; hint: say which: {listed(sorted(keys))}")
@@ -71,11 +73,11 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
             facts = {**answer_of_node.facts, "disruption": judgment}
             return replace(answer_of_node, lines=(*answer_of_node.lines, str(judgment)), facts=facts)
     workloads = (
-        workloads_called((pod for _, pod in sorted(snapshot.pods.items())), name) if "/" in name else {}
+        workloads_called((pod for _, pod in sorted(snapshot.pods.items())), asked) if "/" in asked else {}
     )
     if len(workloads) > 1:
         there = listed([str(each) for each in sorted(workloads)])
-        raise NotThere(f"{name} is the name of several workloads; hint: say NAMESPACE/KIND/NAME: {there}")
+        raise NotThere(f"{asked} is the name of several workloads; hint: say NAMESPACE/KIND/NAME: {there}")
     for workload, pods in workloads.items():
         refused = [refusal.pod for refusal in plan.refusals if snapshot.pods[refusal.pod] in pods]
         key = next(iter(refused), pods[0].key)
@@ -86,8 +88,25 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
     part = name.rpartition("/")[2]
     near = [name for name in names if part in name] or difflib.get_close_matches(name, names, 5) or names
     raise NotThere(
-        f"{name} is neither pod, workload nor node; hint: there is {listed(sorted(near)) or 'none'}"
+        f"{asked} is neither pod, workload nor node; hint: there is {listed(sorted(near)) or 'none'}"
     )
+
+
+def _plain(snapshot: Snapshot, name: str) -> str:
+    """The name of a pod or a node that is asked for as `pod/web-0`, `node/n1`, `nodeclaim/n1-a`.
+
+    A pod's is with its namespace where that is said; a claim's is its node's, once there is one.
+    """
+    if name in snapshot.pods:
+        return name
+    *namespace, kind, plain = ("", name) if "/" not in name else name.split("/")
+    kind = kind_called(kind)
+    if kind == "Pod":
+        return "/".join((*namespace, plain))
+    if kind == "NodeClaim" and (claim := snapshot.claims.get(plain)) is not None:
+        node = snapshot.node_of(claim)
+        return plain if node is None else node.name
+    return plain if kind in ("Node", "NodeClaim") else name
 
 
 def _planned(snapshot: Snapshot, name: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from nodeless.model.labels import OWNER
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.workloads import kind_called
 from nodeless.nodeclaim.drift import DriftView, Selected, drift_of
 from nodeless.state import apply
 from nodeless.state.saving import plain
@@ -153,20 +154,26 @@ def without_pools(named: Collection[str], snapshot: Snapshot) -> Snapshot:
     """The snapshot without some pools.
 
     Args:
-        named: Each by kind and name as `NodePool/general`, or by the uid of the object. Uids of others are
-            passed over: they are pools of another cluster, or gone.
+        named: Each by kind and name as `NodePool/general` or `nodepool/general`, or by the uid of the object.
+            Uids of others are passed over: they are pools of another cluster, or gone.
         snapshot: As it is.
 
     Raises:
         KeyError: There is no pool of this kind and name.
     """
-    for name in named:
-        if "/" in name and name not in snapshot.pools:
+    keys = {name: _pool_key(name) for name in named}
+    for name, key in keys.items():
+        if "/" in name and key not in snapshot.pools:
             raise KeyError(name)
     for key, pool in snapshot.pools.items():
-        if key in named or pool.reference.uid in named:
+        if key in keys.values() or pool.reference.uid in named:
             snapshot = apply(snapshot, events.PoolGone(key))
     return snapshot
+
+
+def _pool_key(name: str) -> str:
+    kind, slash, plain = name.rpartition("/")
+    return f"{kind_called(kind)}{slash}{plain}"
 
 
 def _report(situation: Situation) -> Report:

@@ -6,25 +6,23 @@ from dataclasses import dataclass
 from nodeless.model.pods import Pod
 
 _HASH = "pod-template-hash"
-#: Short names as kubectl has them.
-SHORT_NAMES = {
-    "deploy": "Deployment",
-    "deployment": "Deployment",
-    "deployments": "Deployment",
-    "rs": "ReplicaSet",
-    "replicaset": "ReplicaSet",
-    "sts": "StatefulSet",
-    "statefulset": "StatefulSet",
-    "ds": "DaemonSet",
-    "daemonset": "DaemonSet",
-    "job": "Job",
-    "jobs": "Job",
-    "cj": "CronJob",
-    "cronjob": "CronJob",
-    "po": "Pod",
-    "pod": "Pod",
-    "pods": "Pod",
+#: Kinds by the names that kubectl takes for them, besides their own.
+_NAMES = {
+    "CronJob": ("cj",),
+    "DaemonSet": ("ds",),
+    "Deployment": ("deploy",),
+    "EC2NodeClass": ("ec2nc", "ec2ncs", "ec2nodeclasses"),
+    "Job": (),
+    "Node": ("no",),
+    "NodeClaim": (),
+    "NodePool": (),
+    "Pod": ("po",),
+    "Provisioner": (),
+    "ReplicaSet": ("rs",),
+    "ReplicationController": ("rc",),
+    "StatefulSet": ("sts",),
 }
+_KINDS = {name: kind for kind, short in _NAMES.items() for name in (kind.lower(), f"{kind.lower()}s", *short)}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,10 +37,15 @@ class Workload:
         return f"{self.namespace}/{self.name} ({self.kind})"
 
 
+def kind_called(name: str) -> str:
+    """The kind that a name means as kubectl takes it: `deploy`, `nodepools`; itself if none is known."""
+    return _KINDS.get(name.lower(), name)
+
+
 def workloads_called(pods: Iterable[Pod], text: str) -> dict[Workload, list[Pod]]:
     """The workloads that `NAME`, `KIND/NAME` or `NAMESPACE/KIND/NAME` means, with their pods."""
     parts = text.split("/")
-    kind = SHORT_NAMES.get(parts[-2].lower(), parts[-2]) if len(parts) > 1 else ""
+    kind = kind_called(parts[-2]) if len(parts) > 1 else ""
     namespace = parts[-3] if len(parts) > 2 else ""
     found: dict[Workload, list[Pod]] = {}
     for pod in pods:
