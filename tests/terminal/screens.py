@@ -37,7 +37,8 @@ def screen(name: str, width: int) -> str:
         [sys.executable, "-m", "nodeless", *COMMANDS[name]],
         stdin=subprocess.DEVNULL,
         stdout=there,
-        stderr=there,
+        # What a command does is shown there once it takes two seconds, which a busy machine makes of any.
+        stderr=subprocess.DEVNULL,
         cwd=ROOT,
         env={**environment, "TERM": "xterm-256color", "NO_COLOR": "1"},
     ):
