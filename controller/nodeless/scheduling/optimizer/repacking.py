@@ -21,6 +21,7 @@ from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.column_generation import Search
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
+from nodeless.scheduling.optimizer.every_filling import cheapest_of_every_filling
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.few_nodes import few_nodes
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
@@ -38,6 +39,9 @@ _MANY, _GOOD = 50, 1.05
 _FLOOR_POD, _FLOOR = 50e-6, 0.3
 #: Pods up to which an integer program looks for the cheapest plan of few nodes.
 _FEW = 60
+#: Pods up to which every filling of a node is looked at, and the part of the time box that is there for it
+#: though the search has used up all.
+_FILLINGS, _FOR_FILLINGS = 150, 0.25
 #: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
 _MOST_PAIRS = 4_000_000
 #: Limits for a single node beyond which no cheaper plan is looked for.
@@ -68,7 +72,7 @@ def repack(
     """The first-fit plan, or a cheaper one for the same pods.
 
     Without a time box only a greedy cover is tried, where it is cheap to find and much may be won. With one,
-    few pods on few nodes are packed by an integer program at last.
+    few pods are packed by integer programs at last: of few nodes, and of all fillings that a node may have.
 
     Args:
         first_fit: The plan to beat.
@@ -125,6 +129,11 @@ def repack(
     if time_box and pods <= _FEW:
         few = few_nodes(cover, hosts, int(min(most, len(best.nodes) + 1)), bound, effort)
         built = builder.build(few) if few is not None else None
+        if built is not None and (bound == np.inf or built.better_than(best)):
+            best, bound = built, built.cost
+    if time_box and pods <= _FILLINGS and most_new_nodes is None:
+        full = cheapest_of_every_filling(cover, hosts, Effort(max(effort.left, _FOR_FILLINGS * time_box)))
+        built = builder.build(full) if full is not None else None
         if built is not None and (bound == np.inf or built.better_than(best)):
             best = built
     moved = dict(first_fit.placements)
