@@ -153,7 +153,7 @@ class _Begun:
 
     def full(self) -> tuple[NDArray[np.intp], Amounts]:
         """Those beside which no pod has room."""
-        full: Mask = self._filling.any(axis=1)
+        full: Mask = np.logical_or.reduce(self._filling > 0, axis=1)
         for item in range(self._filling.shape[1]):
             np.logical_and(full, self._beside(item) == 0, out=full)
         return self._shape[full], self._filling[full]
