@@ -371,3 +371,26 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
     assert "What a node costs an hour" in text
     assert "not known, and in no price: public IPv4 (subnets decide)" in text
     assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])
+
+
+@pytest.mark.parametrize(("cpu", "refused", "text"), [("64", 0, ""), ("6", 8, " of 8 pods fit; pod ")])
+def test_a_job_that_is_a_gang_is_planned_whole_or_not_at_all(file, cpu, refused, text):
+    template = {
+        "metadata": {"annotations": {"nodeless.dev/gang-size": "8"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "main", "resources": {"requests": {"cpu": "1"}}}],
+        },
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "shop"},
+        "spec": {"completions": 8, "parallelism": 8, "template": template},
+    }
+    path = file(provisioner(limits={"resources": {"cpu": cpu}}), node_template(), job)
+    planned = report(path)
+    assert [(landing["pods"], landing["refused"]) for landing in planned["landings"]] == [(8, refused)]
+    told = nodeless(path).stdout
+    assert ("gang shop/train: " in told) == bool(refused)
+    assert text in told

@@ -14,6 +14,7 @@ from nodeless.model.labels import (
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,
     FIELD_MANAGER,
+    GANG_SIZE,
     POD_DELETION_COST,
     POD_DISRUPTION_COST,
     SURGE,
@@ -41,6 +42,7 @@ _POD_ANNOTATIONS = (
     POD_DISRUPTION_COST,
     SURGE,
     SURGED_FOR,
+    GANG_SIZE,
     *CONSUME_ANNOTATIONS,
 )
 _NOMINATION = "f:nominatedNodeName"

@@ -55,6 +55,8 @@ POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 PLANNED_BECAUSE = "nodeless.dev/planned-because"
 #: The pods that a node was planned for, as short digests of their uids (`solve.pods.expected`).
 PLANNED_PODS = "nodeless.dev/planned-pods"
+#: On pods that run together or not at all: how many they are.
+GANG_SIZE = "nodeless.dev/gang-size"
 #: Under this name the API server keeps which fields of an object we wrote.
 FIELD_MANAGER = "nodeless"
 REPLACES = "nodeless.dev/replaces"

@@ -28,6 +28,7 @@ from nodeless.model.provisioning_requests import (
     ProvisioningRequest,
 )
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.pods.gangs import Gang, gangs_in, incomplete_gangs, refused_members
 from nodeless.state import apply
 
 #: Pods of one request at most; more is a slip of the finger.
@@ -162,10 +163,11 @@ def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
 
 
 def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
-    """A plan in which each request that has no capacity is whole or left out, and booked ones buy nothing.
+    """A plan in which each gang, and each request that has no capacity, is whole or left out.
 
-    What is booked has its places before all others. Of several requests that are not whole, the one that came
-    last is left out first; it is tried once more when one that came before it is left out, too.
+    What is booked buys nothing, and has its places before all others. Of several groups that are not whole,
+    the one that came last is left out first; it is tried once more when one that came before it is left out,
+    too.
 
     Args:
         snapshot: With placeholders, without requests.
@@ -177,17 +179,21 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
     if snapshot.booked:
         snapshot, kept, out = _with_bookings(snapshot, keep)
     plan = solve(snapshot)
-    left: list[tuple[Map[str, Pod], dict[str, Refusal]]] = []
-    while removed := _incomplete(snapshot, plan, all_at_once=len(left) >= MOST_ROUNDS):
-        left.append((snapshot.pods, removed))
+    gangs = gangs_in(snapshot, _planned(plan))
+    left: list[dict[str, Refusal]] = []
+    pods = snapshot.pods
+    while removed := _incomplete(snapshot, plan, gangs, all_at_once=len(left) >= MOST_ROUNDS):
+        left.append(removed)
         out |= removed
         snapshot = replace(snapshot, pods=_without(snapshot, removed))
         plan = solve(snapshot)
     # What was left out before another may have lacked only what that one would have taken.
-    for pods, removed in reversed(left[:-1]):
+    for removed in (*_gangs_apart(left, gangs), *reversed(left[:-1])):
+        if not removed.keys() <= out.keys():
+            continue
         more = replace(snapshot, pods=snapshot.pods.update({key: pods[key] for key in removed}))
         better = solve(more)
-        if not any(is_pending(refusal.pod) for refusal in better.refusals):
+        if not _incomplete(more, better, gangs, all_at_once=True):
             snapshot, plan = more, better
             out = {key: refusal for key, refusal in out.items() if key not in removed}
     if not out and not kept:
@@ -197,6 +203,27 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
         placements=dict(sorted((*plan.placements.items(), *kept.items()))),
         refusals=tuple(sorted((*plan.refusals, *out.values()), key=lambda refusal: refusal.pod)),
     )
+
+
+def _planned(plan: Plan) -> Iterator[str]:
+    """The pods that a plan speaks of."""
+    yield from plan.placements
+    yield from (key for node in plan.new_nodes for key in node.pods)
+    yield from (refusal.pod for refusal in plan.refusals)
+
+
+def _gangs_apart(left: Sequence[dict[str, Refusal]], gangs: Mapping[str, Gang]) -> list[dict[str, Refusal]]:
+    """The oldest of the gangs that were left out all at once, each for itself.
+
+    Their pods may have shared the room that there is, so that none of them was whole.
+    """
+    if len(left) <= MOST_ROUNDS:
+        return []
+    last = left[MOST_ROUNDS]
+    apart = sorted(gangs.values(), key=lambda gang: (gang.came, gang.name))
+    groups = [{key: last[key] for key in sorted(gang.waiting & last.keys())} for gang in apart if gang.size]
+    whole = [group for group in groups if group]
+    return whole[:MOST_ROUNDS]
 
 
 def _with_bookings(snapshot: Snapshot, keep: Solve) -> tuple[Snapshot, dict[str, str], dict[str, Refusal]]:
@@ -214,15 +241,25 @@ def _with_bookings(snapshot: Snapshot, keep: Solve) -> tuple[Snapshot, dict[str,
     return replace(bound, pods=_without(bound, gone), booked=()), kept, gone
 
 
-def _incomplete(snapshot: Snapshot, plan: Plan, *, all_at_once: bool) -> dict[str, Refusal]:
-    """The placeholders of requests that a plan does not hold whole, each with why."""
+def _incomplete(
+    snapshot: Snapshot, plan: Plan, gangs: Mapping[str, Gang], *, all_at_once: bool
+) -> dict[str, Refusal]:
+    """The pods of gangs and requests that a plan does not hold whole, each with why."""
     refused = {refusal.pod: refusal for refusal in plan.refusals if is_pending(refusal.pod)}
-    broken = {request_of(pod) for pod in refused}
-    if not broken:
+    there = {name: gang for name, gang in gangs.items() if not gang.waiting.isdisjoint(snapshot.pods)}
+    why = incomplete_gangs(there, plan) if there else {}
+    came = {(_came(snapshot, key, refused), key) for key in {request_of(pod) for pod in refused}}
+    # Keys of requests and gangs may be equal; a gang's pods come before every placeholder.
+    last = max(
+        [*((at, key, False) for at, key in came), *((gangs[name].came, name, True) for name in why)],
+        default=None,
+    )
+    if last is None:
         return {}
-    if not all_at_once:
-        broken = {max(broken, key=lambda key: (_came(snapshot, key, refused), key))}
-    return _whole_groups(snapshot, broken, refused)
+    if all_at_once:
+        return _whole_groups(snapshot, {key for _, key in came}, refused) | refused_members(gangs, why)
+    _, key, is_gang = last
+    return refused_members(gangs, {key: why[key]}) if is_gang else _whole_groups(snapshot, {key}, refused)
 
 
 def _whole_groups(snapshot: Snapshot, broken: set[str], refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
