@@ -64,9 +64,10 @@ def gangs_in(snapshot: Snapshot, planned: Iterable[str]) -> dict[str, Gang]:
     Only where there is one among these pods are all pods of the cluster looked at.
     """
     pods = snapshot.pods
-    names = {
-        name for key in planned if (pod := pods.get(key)) and not pod.node_name and (name := gang_of(pod))
-    }
+    waiting = (
+        pod for key in planned if (pod := pods.get(key)) is not None and pod.annotations and not pod.node_name
+    )
+    names = {name for pod in waiting if (name := gang_of(pod))}
     if not names:
         return {}
     members: dict[str, list[Pod]] = {}
