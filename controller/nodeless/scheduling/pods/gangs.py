@@ -64,9 +64,9 @@ def gangs_in(snapshot: Snapshot, planned: Iterable[str]) -> dict[str, Gang]:
     Only where there is one among these pods are all pods of the cluster looked at.
     """
     pods = snapshot.pods
-    waiting = (
+    waiting = [
         pod for key in planned if (pod := pods.get(key)) is not None and pod.annotations and not pod.node_name
-    )
+    ]
     names = {name for pod in waiting if (name := gang_of(pod))}
     if not names:
         return {}
