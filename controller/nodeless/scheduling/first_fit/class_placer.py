@@ -506,16 +506,16 @@ class ClassPlacer:
             roomy = holds
             if self._beside is not None:
                 roomy = holds & (table.room - self._pods.requests * least >= self._beside).all(axis=1)
-            types = roomy & self._packing_context.budgets.affordable(table)
-            if not types.any() and self._packing_context.budgets.tighten(table):
+            affordable = self._packing_context.budgets.affordable(table)
+            if not (roomy & affordable).any() and self._packing_context.budgets.tighten(table):
                 self._open.refresh()
-                types = roomy & self._packing_context.budgets.affordable(table)
+                affordable = self._packing_context.budgets.affordable(table)
+            types = roomy & affordable
             if types.any():
                 most = min(want, self._open.supply.room(way))
                 kept = self._packing_context.targets.types(table, self._pods, terms, counts, types, most)
                 # Where nobody comes for the room beside the pods, types without it will do.
-                possible = holds & self._packing_context.budgets.affordable(table)
-                node = InFlightNodeClaim.opened(table, kept, possible)
+                node = InFlightNodeClaim.opened(table, kept, holds & affordable)
                 if table.least and not node.capacity(self._pods, node_requirements):
                     continue
                 self._open.append(node)
