@@ -18,7 +18,7 @@ from nodeless.model.pods import HostPort, NodeSelectorTerm
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Toleration
 from nodeless.model.volumes import PersistentVolumeClaim, Volume
-from nodeless.scheduling import LOWEST_PRICE, Policy, solve
+from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from nodeless.state.expected import uid_digest
 from tests.scheduling.factories import NOW, beside, daemon, needs, pods, pool, snapshot, spread, term
 from tests.scheduling.test_many_passes import RACK, TEAM, TYPES
@@ -289,6 +289,77 @@ def test_claims_that_do_not_tell_their_pods_are_filled_to_the_last_place(others,
     assert len(plan.placements) == 12 + others
 
 
-def passed(seen, places):
+def test_no_node_is_kept_for_followers_that_go_elsewhere_while_claims_would_take_its_pods():
+    """Those whom `followers` may join were spread over new nodes for them, and none of them has a place."""
+    first, second = pool("first"), pool("second")
+    a, b, c = ({"labels": {"app": app}} for app in "abc")
+    tolerant = {"tolerations": (Toleration("team", "Exists"),)}
+    arm = {"required_terms": (term(needs(ARCH, "In", "arm64")),)}
+    waiting = [
+        pods(2, "50m", "6Gi", name="w1", spread=(spread(HOSTNAME, "b"),), **arm, **a),
+        pods(2, "60", "1Gi", name="w2", affinity=(beside(ZONE, "a"),), **tolerant, **b),
+        pods(3, "30", "1Gi", name="w3", anti_affinity=(beside(ZONE, "b"),), claims=("w3",), **arm, **a),
+        pods(
+            3,
+            "30",
+            "6Gi",
+            name="w4",
+            spread=(spread(ZONE, "a"),),
+            affinity=(beside(HOSTNAME, "a"),),
+            **b,
+        ),
+        pods(6, "1500m", "1Gi", name="w5", required_terms=SPOT_OR_Z3, **b),
+        pods(3, "1", "6Gi", name="w6", claims=("w6",), **tolerant, **c),
+        pods(
+            5,
+            "3",
+            "1Gi",
+            name="w7",
+            spread=(spread(CAPACITY_TYPE, "c", 2),),
+            affinity=(beside(HOSTNAME, "c"),),
+            claims=("w7",),
+            **a,
+        ),
+        pods(3, "50m", "0", name="w8", claims=("w8",), **tolerant, **a),
+        pods(
+            6,
+            "15",
+            "6Gi",
+            name="followers",
+            affinity=(beside(HOSTNAME, "a"),),
+            host_ports=PORT,
+            required_terms=(term(needs(ZONE, "NotIn", "z1")),),
+            **tolerant,
+            **c,
+        ),
+        pods(
+            6,
+            "50m",
+            "6Gi",
+            name="w10",
+            affinity=(beside(HOSTNAME, "c", weight=10),),
+            anti_affinity=(beside(ZONE, "c"),),
+            required_terms=SPOT_OR_Z3,
+            **a,
+        ),
+    ]
+    large = "c64 m64"
+    claims = [
+        under_way("first-a", first, large, {"cpu": 39100, "pods": 9}, zone="z1", capacity=SPOT),
+        under_way("first-b", first, large, {"cpu": 63000, "pods": 4}, zone="z3", capacity=ON_DEMAND),
+        under_way("first-c", first, "arm", {"cpu": 100, "pods": 2}, zone="z3", capacity=ON_DEMAND),
+        under_way("first-d", first, large, {"cpu": 60050, "pods": 3}, zone="z1", capacity=SPOT),
+        under_way("first-e", first, large, {"cpu": 60300, "pods": 7}, zone="z2", capacity=SPOT),
+    ]
+    where = {"w3": "z3", "w6": "z3", "w7": "z1", "w8": "z1"}
+    volumes = [each for name, zone in where.items() for each in volume_in(zone, name)]
+    daemons = [daemon("one", "500m"), daemon("two", "100m", **EVERYWHERE)]
+    seen = snapshot(waiting, first, second, claims, volumes, daemons)
+    plan = passed(seen, {}, packing=FEWEST_NODES)
+    assert len(plan.new_nodes) <= 1, "one for the pod of 60 CPU whose claim smaller ones took"
+    assert {f"default/w1-{number}": "first-c" for number in (0, 1)}.items() <= plan.placements.items()
+
+
+def passed(seen, places, packing=LOWEST_PRICE):
     catalog = dict.fromkeys(seen.pools, TYPES)
-    return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places))
+    return solve(seen, catalog, Policy(packing=packing, time_box=0, places=places))

@@ -194,7 +194,7 @@ def first_fit_plan(inputs: SchedulingInput) -> FirstFitPlan:
         other = _laid(inputs, trusting=True)
         other = _chosen(other, inputs, [choice for choice in _CHOICES if not choice.thrifty])
         first_fit = other if other.refused < first_fit.refused else first_fit
-    return _using_what_is_there(first_fit, inputs)
+    return _without_needless_nodes(_using_what_is_there(first_fit, inputs), inputs)
 
 
 def worked_out(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
@@ -453,6 +453,42 @@ def resumed(
     shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
     placed = place_left(first_fit.left, start.existing, start.packing, shares, dict(placements))
     return start.first_fit(placed, _AS_ASKED, ())
+
+
+def _without_needless_nodes(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
+    """The plan without nodes whose pods room that is there would take now.
+
+    They were opened so that pods of others could follow, and those went elsewhere, or nowhere.
+    """
+    if not first_fit.supply.is_unchanged or not _few(first_fit, inputs) or _hurried(first_fit, inputs):
+        return first_fit
+    roomy = {
+        key
+        for pods in inputs.classes
+        if not pods.shape.placeholder and first_fit.existing.holds(pods).any()
+        for key in pods.pods
+    }
+    needless = [node for node in first_fit.nodes if roomy.issuperset(node.pods)]
+    if not needless:
+        return first_fit
+    moved = {key for node in needless for key in node.pods}
+    start = _start(inputs, first_fit.choice)
+    for pods in inputs.classes:
+        start.existing.adopt(pods, first_fit.placements)
+        start.targets.begin(pods)
+    start.packing.adopt([node for node in first_fit.nodes if node not in needless])
+    again = ((pods, [key for key in pods.pods if key in moved]) for pods in inputs.classes)
+    shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
+    placed = place_left(
+        [*((pods, keys) for pods, keys in again if keys), *first_fit.left],
+        start.existing,
+        start.packing,
+        shares,
+        dict(first_fit.placements),
+    )
+    other = start.first_fit(placed, first_fit.choice, first_fit.led)
+    better = other.refused <= first_fit.refused and _bought(other, inputs) < _bought(first_fit, inputs)
+    return other if better else first_fit
 
 
 def anti_affinity_first_plan(inputs: SchedulingInput, first_fit: FirstFitPlan) -> FirstFitPlan | None:
