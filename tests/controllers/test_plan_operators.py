@@ -1,7 +1,11 @@
 """`nodeless plan`: the pods of objects that are none of Kubernetes' own workloads."""
 
 import pytest
+import yaml
 
+from nodeless.cli.manifests.documents import documents_of
+from nodeless.cli.manifests.reading import read_documents
+from nodeless.model.workloads import workload_of
 from tests.api.manifests import node_template, provisioner
 from tests.controllers.planning import a_workload, nodeless, report
 
@@ -31,15 +35,31 @@ def a_leader_worker_set(replicas=2, size=4, **template):
     )
 
 
-def a_ray_cluster(**group):
+def a_ray_cluster(spec=None, **group):
     groups = [{"groupName": "small", "template": TEMPLATE, **group}]
     head = {"template": TEMPLATE}
-    return an_object("ray.io/v1", "RayCluster", headGroupSpec=head, workerGroupSpecs=groups)
+    more = {} if spec is None else spec
+    return an_object("ray.io/v1", "RayCluster", headGroupSpec=head, workerGroupSpecs=groups, **more)
 
 
-def planned(file, *manifests):
-    made = report(file(provisioner(), node_template(), *manifests))
+def a_ray_job(group=None, **spec):
+    cluster = a_ray_cluster(**({"replicas": 2} if group is None else group))["spec"]
+    return an_object("ray.io/v1", "RayJob", **{"rayClusterSpec": cluster, **spec})
+
+
+def planned(file, *manifests, mode="current"):
+    made = report(file(provisioner(), node_template(), *manifests), "--replicas", mode)
     return sum(landing["pods"] for landing in made["landings"])
+
+
+def cpus(manifest):
+    """The milli-CPUs that the pods of a manifest request, by what owns them."""
+    found = {}
+    documents = documents_of("given.yaml", yaml.safe_dump(manifest))
+    for pod in read_documents(documents).snapshot.pods.values():
+        workload = workload_of(pod)
+        found.setdefault(f"{workload.kind}/{workload.name}", []).append(dict(pod.shape.requests)["cpu"])
+    return {name: sorted(amounts) for name, amounts in found.items()}
 
 
 def notes(file, *manifests):
@@ -66,6 +86,20 @@ def notes(file, *manifests):
         (a_ray_cluster(minReplicas=2), 3),
         (a_ray_cluster(replicas=3, numOfHosts=2), 7),
         (a_ray_cluster(), 1),
+        (a_ray_cluster(replicas=9, maxReplicas=4), 5),
+        (a_ray_cluster(replicas=1, minReplicas=2, maxReplicas=4, numOfHosts=3), 7),
+        (a_ray_cluster(replicas=3, minReplicas=2, suspend=True), 1),
+        (a_ray_cluster({"suspend": True}, replicas=3), 0),
+        (an_object("ray.io/v1", "RayService", rayClusterConfig=a_ray_cluster(replicas=2)["spec"]), 3),
+        (a_ray_job(), 4),
+        (a_ray_job(submissionMode="K8sJobMode"), 4),
+        (a_ray_job(submissionMode="HTTPMode"), 3),
+        (a_ray_job(submissionMode="InteractiveMode"), 3),
+        (a_ray_job(submissionMode="SidecarMode"), 3),
+        (a_ray_job(suspend=True), 0),
+        (a_ray_job(clusterSelector={"ray.io/cluster": "there"}), 1),
+        (a_ray_job(rayClusterSpec=None, clusterSelector={"ray.io/cluster": "there"}), 1),
+        (a_ray_job(clusterSelector={"ray.io/cluster": "there"}, submissionMode="HTTPMode"), 0),
     ],
 )
 def test_the_pods_of_operators_are_planned(file, manifest, number):
@@ -79,6 +113,62 @@ def test_the_parts_of_a_group_have_their_own_requests(file):
     for manifest, code in ((plain, 0), (leading, 1)):
         path = file(provisioner(), node_template(), manifest)
         assert nodeless(path, "--what-if", "only-type=m5.xlarge").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("group", "numbers"),
+    [
+        ({"replicas": 4, "minReplicas": 2, "maxReplicas": 7}, (2, 4, 7)),
+        ({"replicas": 1, "minReplicas": 2, "maxReplicas": 3, "numOfHosts": 2}, (4, 4, 6)),
+        ({"replicas": 5, "maxReplicas": 3}, (0, 3, 3)),
+        ({"replicas": 2}, (0, 2, 2)),
+        ({"replicas": 2, "maxReplicas": 2**31 - 1}, (0, 2, 2)),
+        ({"replicas": 2, "minReplicas": 1, "maxReplicas": 3, "suspend": True}, (0, 0, 0)),
+    ],
+)
+def test_workers_of_a_ray_cluster_that_scales_itself_are_within_their_range(file, group, numbers):
+    cluster, fixed = a_ray_cluster({"enableInTreeAutoscaling": True}, **group), a_ray_cluster(**group)
+    modes = ("min", "current", "max")
+
+    assert tuple(planned(file, cluster, mode=mode) - 1 for mode in modes) == numbers
+    assert {planned(file, fixed, mode=mode) - 1 for mode in modes} == {numbers[1]}
+
+
+def test_the_range_of_ray_workers_is_said_with_what_its_ends_cost(file):
+    job = a_ray_job({"spec": {"enableInTreeAutoscaling": True}, "minReplicas": 1, "maxReplicas": 9})
+    said = notes(file, job)
+
+    assert "RayJob/web: planned as 3 pods" in said
+    assert "RayJob/web: group small: planned with 1 replica, of 1 to 9 (enableInTreeAutoscaling)" in said
+    assert [note for note in said if note.startswith("at the maximum of the autoscalers: ")]
+    unbounded = a_ray_cluster({"enableInTreeAutoscaling": True}, replicas=2)
+    (told,) = [note for note in notes(file, unbounded) if "group small" in note]
+    assert told.endswith(
+        "planned with 2 replicas, of 0 or more (enableInTreeAutoscaling without maxReplicas)"
+    )
+    assert not [note for note in notes(file, a_ray_job()) if "group" in note or "of the autoscalers" in note]
+
+
+@pytest.mark.parametrize(
+    ("spec", "amounts"),
+    [
+        ({}, {"RayJob/web": [1000, 1000, 1000], "Job/web": [500]}),
+        ({"submissionMode": "SidecarMode"}, {"RayJob/web": [1000, 1000, 1500]}),
+        ({"submissionMode": "HTTPMode"}, {"RayJob/web": [1000, 1000, 1000]}),
+        ({"submitterPodTemplate": TEMPLATE}, {"RayJob/web": [1000, 1000, 1000], "Job/web": [1000]}),
+    ],
+)
+def test_the_submitter_of_a_ray_job_has_its_requests(spec, amounts):
+    assert cpus(a_ray_job(**spec)) == amounts
+
+
+@pytest.mark.parametrize(
+    ("options", "head"), [(None, 1500), ({}, 1500), ({"resources": {"requests": {"cpu": "2"}}}, 3000)]
+)
+def test_the_autoscaler_of_a_ray_cluster_runs_beside_its_head(options, head):
+    cluster = a_ray_cluster({"enableInTreeAutoscaling": True, "autoscalerOptions": options}, replicas=1)
+
+    assert cpus(cluster) == {"RayCluster/web": [1000, head]}
 
 
 def test_a_prometheus_is_planned_with_its_requests_and_its_volume(file):
@@ -109,6 +199,35 @@ def test_a_prometheus_is_planned_with_its_requests_and_its_volume(file):
         (a_leader_worker_set(size=True), "size: True is no number"),
         (a_leader_worker_set(workerTemplate=[]), "workerTemplate: [] is no object"),
         (a_ray_cluster(replicas="x"), "spec.workerGroupSpecs[0].replicas: 'x' is no number"),
+        (
+            a_ray_cluster(minReplicas=3, maxReplicas=2),
+            "[0].minReplicas: 3 is more than spec.workerGroupSpecs[0].m",
+        ),
+        (a_ray_cluster(maxReplicas=-1), "spec.workerGroupSpecs[0].maxReplicas: -1 is no number"),
+        (a_ray_cluster(template=[]), "spec.workerGroupSpecs[0].template: [] is no object"),
+        (
+            a_ray_cluster({"enableInTreeAutoscaling": True, "autoscalerOptions": 3}),
+            "spec.autoscalerOptions: 3 is no object",
+        ),
+        (
+            a_ray_cluster(
+                {
+                    "enableInTreeAutoscaling": True,
+                    "autoscalerOptions": {"resources": {"requests": {"cpu": "x"}}},
+                }
+            ),
+            "spec.autoscalerOptions.resources.requests.cpu: 'x'",
+        ),
+        (a_ray_job(rayClusterSpec=None), "spec.rayClusterSpec: is required"),
+        (
+            a_ray_job(submissionMode="Mail"),
+            "spec.submissionMode: 'Mail' is not known; hint: one of K8sJobMode",
+        ),
+        (
+            a_ray_job(submissionMode="SidecarMode", clusterSelector={"ray.io/cluster": "there"}),
+            "spec.submissionMode: SidecarMode needs a cluster of the job's own; hint: use K8sJobMode",
+        ),
+        (a_ray_job(submitterPodTemplate={"spec": {}}), "spec.submitterPodTemplate.spec"),
         (an_object("ray.io/v1", "RayCluster"), "spec.headGroupSpec.template: is required"),
         ({**a_prometheus(), "spec": "x"}, "spec: 'x' is no object"),
         ({**a_prometheus(), "kind": 3}, "kind: 3 is no name of a kind"),

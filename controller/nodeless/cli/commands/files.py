@@ -69,8 +69,8 @@ def situation_of_files(
 ) -> "Situation":
     """The situation that manifests describe; ends the command with every fault of every file."""
     # Imported here: other commands do not need the solver.
+    from nodeless.cli.manifests.pod_templates import ReplicasMode  # noqa: PLC0415
     from nodeless.cli.manifests.reading import read_documents  # noqa: PLC0415
-    from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
     from nodeless.cloudprovider.aws.offline_catalogs import (  # noqa: PLC0415
         offline_catalogs,
         offline_evaluation,
@@ -208,8 +208,8 @@ def _given(
     """What files hold, on top of a snapshot; their settings, if any; their other objects."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
     from nodeless.cli.manifests.files import listed_files, text_of_listed  # noqa: PLC0415
+    from nodeless.cli.manifests.pod_templates import ReplicasMode  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
-    from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     faults: list[str] = []

@@ -44,8 +44,9 @@ Replicas = Annotated[
     str,
     typer.Option(
         metavar="min|current|max",
-        help="Pods of workloads that an autoscaler among the manifests scales: what spec.replicas says, "
-        "within the autoscaler's range (current), or an end of that range",
+        help="Pods of workloads that an autoscaler among the manifests scales, and workers of Ray clusters "
+        "that scale themselves: what replicas says, within the autoscaler's range (current), or an end of "
+        "that range",
         rich_help_panel=_INPUT,
     ),
 ]

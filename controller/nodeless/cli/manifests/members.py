@@ -52,6 +52,14 @@ def mapping_at(manifest: Any, path: str) -> Mapping[str, Any]:
     return found
 
 
+def member_below(holder: Mapping[str, Any], path: str, member: str) -> Mapping[str, Any]:
+    """The object at `member` of the object at `path`. Raises Unusable with the whole path."""
+    try:
+        return mapping_at(holder, member)
+    except Unusable as error:
+        raise Unusable(f"{path}.{error.path}", f"{path}.{error}") from None
+
+
 def list_at(holder: Mapping[str, Any], member: str, path: str) -> list[Mapping[str, Any]]:
     """The objects of a list that may be left out. Raises Unusable for anything else."""
     found = holder.get(member)

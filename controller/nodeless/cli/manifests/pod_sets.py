@@ -5,7 +5,6 @@ whatever its kind (an Argo Rollout, a CloneSet). Operators whose objects have an
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from nodeless.cli.manifests.members import (
@@ -14,9 +13,12 @@ from nodeless.cli.manifests.members import (
     group_of,
     list_at,
     mapping_at,
+    member_below,
     name_of,
     number_at,
 )
+from nodeless.cli.manifests.pod_templates import PodSet, ReplicasMode
+from nodeless.cli.manifests.ray_clusters import is_ray, ray_sets
 
 _SPEC, _TEMPLATE = "spec", "spec.template"
 #: Members of a Prometheus or an Alertmanager that its pods have as they are.
@@ -34,31 +36,6 @@ _POD_MEMBERS = (
 _RELOADER = "config-reloader"
 
 
-@dataclass(frozen=True, slots=True)
-class PodSet:
-    """Pods of one template.
-
-    Attributes:
-        path: Where the template is in the object.
-        template: The pod template.
-        number: How many pods are made of it.
-        name: What their names begin with.
-        volume_claims: The object's volume claim templates, each of which every pod has as a volume.
-        left_out: What the real pods have besides, for the notes of a plan.
-        owner: (API version, kind, name) of what owns them, where it is not the object itself.
-        renamed: (path in the template, path in the object) of a member that stands elsewhere.
-    """
-
-    path: str
-    template: Mapping[str, Any]
-    number: int
-    name: str
-    volume_claims: tuple[Mapping[str, Any], ...] = ()
-    left_out: str = ""
-    owner: tuple[str, str, str] | None = None
-    renamed: tuple[str, str] = ("", "")
-
-
 def is_shaped(manifest: Mapping[str, Any]) -> bool:
     """Whether an object has a pod template with containers where a Deployment has it."""
     found: Any = manifest
@@ -69,11 +46,13 @@ def is_shaped(manifest: Mapping[str, Any]) -> bool:
 
 def is_operated(manifest: Mapping[str, Any]) -> bool:
     """Whether an object is of an operator that is known here."""
-    return (group_of(manifest), manifest.get("kind")) in _OPERATED
+    return is_ray(manifest) or (group_of(manifest), manifest.get("kind")) in _OPERATED
 
 
-def operated_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
-    """The pods of an object of a known operator. Raises Unusable."""
+def operated_sets(manifest: Mapping[str, Any], mode: ReplicasMode) -> list[PodSet]:
+    """The pods of an object of a known operator, `mode` of those that it scales itself. Raises Unusable."""
+    if is_ray(manifest):
+        return ray_sets(manifest, mode)
     return _OPERATED[group_of(manifest), str(manifest["kind"])](manifest)
 
 
@@ -132,11 +111,11 @@ def _job_set(manifest: Mapping[str, Any]) -> list[PodSet]:
     spec, made = mapping_at(manifest, _SPEC), []
     for index, jobs in enumerate(list_at(spec, "replicatedJobs", _SPEC)):
         path = f"spec.replicatedJobs[{index}]"
-        job = _below(jobs, path, "template.spec")
+        job = member_below(jobs, path, "template.spec")
         pods = number_at(job, "parallelism", f"{path}.template.spec")
         pods = min(pods, number_at(job, "completions", f"{path}.template.spec", default=pods))
         number = checked_number(number_at(jobs, "replicas", path) * pods, f"{path}.replicas")
-        template = _below(jobs, path, "template.spec.template")
+        template = member_below(jobs, path, "template.spec.template")
         name = f"{name_of(manifest)}-{jobs.get('name') or index}"
         number = 0 if spec.get("suspend") is True else number
         made.append(PodSet(f"{path}.template.spec.template", template, number, name))
@@ -160,41 +139,9 @@ def _leader_worker_set(manifest: Mapping[str, Any]) -> list[PodSet]:
     ]
 
 
-def _ray(path: str) -> Callable[[Mapping[str, Any]], list[PodSet]]:
-    """A head, and the pods of each group of workers; `path` is where the cluster is described."""
-
-    def read(manifest: Mapping[str, Any]) -> list[PodSet]:
-        spec, name = mapping_at(manifest, path), name_of(manifest)
-        head = f"{path}.headGroupSpec.template"
-        suspended = spec.get("suspend") is True
-        made = [PodSet(head, mapping_at(manifest, head), 0 if suspended else 1, f"{name}-head")]
-        for index, group in enumerate(list_at(spec, "workerGroupSpecs", path)):
-            place = f"{path}.workerGroupSpecs[{index}]"
-            least = number_at(group, "minReplicas", place, default=0)
-            number = max(least, number_at(group, "replicas", place, default=least))
-            number = checked_number(number * number_at(group, "numOfHosts", place), f"{place}.replicas")
-            number = 0 if suspended or group.get("suspend") is True else number
-            template = _below(group, place, "template")
-            workers = f"{name}-{group.get('groupName') or index}"
-            made.append(PodSet(f"{place}.template", template, number, workers))
-        return made
-
-    return read
-
-
-def _below(holder: Mapping[str, Any], path: str, member: str) -> Mapping[str, Any]:
-    try:
-        return mapping_at(holder, member)
-    except Unusable as error:
-        raise Unusable(f"{path}.{error.path}", f"{path}.{error}") from None
-
-
 _OPERATED: dict[tuple[str, str], Callable[[Mapping[str, Any]], list[PodSet]]] = {
     ("monitoring.coreos.com", "Prometheus"): _prometheus,
     ("monitoring.coreos.com", "Alertmanager"): _alertmanager,
     ("jobset.x-k8s.io", "JobSet"): _job_set,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_worker_set,
-    ("ray.io", "RayCluster"): _ray("spec"),
-    ("ray.io", "RayJob"): _ray("spec.rayClusterSpec"),
-    ("ray.io", "RayService"): _ray("spec.rayClusterConfig"),
 }

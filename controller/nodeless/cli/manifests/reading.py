@@ -23,7 +23,8 @@ from nodeless.cli.manifests.documents import BadManifests, Document
 from nodeless.cli.manifests.generations import served_documents
 from nodeless.cli.manifests.members import Unusable, checked_number, metadata_of, namespace_of
 from nodeless.cli.manifests.pod_sets import is_operated
-from nodeless.cli.manifests.replicas import ReplicasMode, scaling_of
+from nodeless.cli.manifests.pod_templates import ReplicasMode
+from nodeless.cli.manifests.replicas import scaling_of
 from nodeless.cli.manifests.skipped import Skipped, skipped_kind
 from nodeless.cli.manifests.workloads import (
     daemon_set_of,
@@ -80,7 +81,7 @@ class FileContents:
     assumed: tuple[str, ...] = ()
     """What was not in the files and is taken to exist, what was converted, and how else files were read."""
     autoscaled: bool = False
-    """Whether an autoscaler of the documents scales a workload of them."""
+    """Whether an autoscaler of the documents, or its own operator, scales a workload of them."""
 
 
 def read_documents(
@@ -91,7 +92,7 @@ def read_documents(
     """The snapshot of all documents together, on top of another. Raises BadManifests with every fault.
 
     An object takes the place of one of its name; of a workload, the pods that are not there yet come to be.
-    `replicas` says which number of those that an autoscaler of the documents allows.
+    `replicas` says which number of those that an autoscaler of the documents, or their operator, allows.
     """
     return _Reader(replicas).read(list(documents), base)
 
@@ -152,7 +153,7 @@ class _Reader:
     def _scaled(self, usable: list[tuple[Document, dict[str, Any]]]) -> list[tuple[Document, dict[str, Any]]]:
         """The objects with the replicas that autoscalers give them, without those read for that."""
         scaling = scaling_of(usable, self._mode)
-        self._autoscaled = scaling.autoscaled
+        self._autoscaled |= scaling.autoscaled
         self._notes += scaling.notes
         self._skipped += scaling.skipped
         self._fail(scaling.faults)
@@ -235,14 +236,17 @@ class _Reader:
 
     def _make(self, manifest: dict[str, Any]) -> None:
         """The pods of a workload; where its parent or its children are there too, they are made once."""
-        pods = list(pods_of(manifest, self._admission))
+        pod_sets = pod_sets_of(manifest, self._mode)
+        pods = list(pods_of(manifest, pod_sets, self._admission))
         if _workload(manifest) in self._parents:
             return
         self._made += pods
         if is_operated(manifest):
-            sets = pod_sets_of(manifest)
-            left_out = f", {sets[0].left_out}" if sets and sets[0].left_out else ""
+            left_out = f", {pod_sets[0].left_out}" if pod_sets and pod_sets[0].left_out else ""
             self._notes.append(f"{subject_of(manifest)}: planned as {count(len(pods), 'pod')}{left_out}")
+        scaled = [pod_set.scaling for pod_set in pod_sets if pod_set.scaling]
+        self._notes += (f"{subject_of(manifest)}: {scaling}" for scaling in scaled)
+        self._autoscaled |= bool(scaled)
 
 
 def _is_faulty(replicas: Any) -> bool:

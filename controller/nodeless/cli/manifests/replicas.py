@@ -7,7 +7,6 @@ within the range as the autoscaler would.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from nodeless.api.validation import subject_of
@@ -22,6 +21,7 @@ from nodeless.cli.manifests.members import (
     number_at,
     text_at,
 )
+from nodeless.cli.manifests.pod_templates import ReplicasMode
 from nodeless.cli.manifests.skipped import Skipped
 from nodeless.cli.manifests.workloads import is_scalable, is_workload
 from nodeless.explain.words import count
@@ -34,14 +34,6 @@ _TARGET = "spec.scaleTargetRef"
 _KEDA_MOST = 100
 #: Annotations with which KEDA leaves a workload alone: as it is, or with a number of replicas.
 _PAUSED, _PAUSED_REPLICAS = "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas"
-
-
-class ReplicasMode(StrEnum):
-    """Which number of pods of an autoscaled workload is planned."""
-
-    MIN = "min"
-    CURRENT = "current"
-    MAX = "max"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The pods that workloads make, as if the API server had accepted them and no node had room."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from nodeless.cli.manifests.members import (
     namespace_of,
 )
 from nodeless.cli.manifests.pod_rules import check_pod_spec
-from nodeless.cli.manifests.pod_sets import PodSet, is_operated, is_shaped, operated_sets, shaped_sets
+from nodeless.cli.manifests.pod_sets import is_operated, is_shaped, operated_sets, shaped_sets
+from nodeless.cli.manifests.pod_templates import PodSet, ReplicasMode
 from nodeless.kube.decoding import decode_pod
 from nodeless.model.pods import DaemonSet, Owner, Pod
 
@@ -66,18 +67,18 @@ def is_scalable(manifest: Mapping[str, Any]) -> bool:
     return is_shaped(manifest) or manifest.get("kind") == "LeaderWorkerSet"
 
 
-def pod_sets_of(manifest: Mapping[str, Any]) -> list[PodSet]:
-    """The pods of a workload, by their templates. Raises Unusable."""
+def pod_sets_of(manifest: Mapping[str, Any], mode: ReplicasMode = ReplicasMode.CURRENT) -> list[PodSet]:
+    """The pods of a workload by template; `mode` is for those that its operator scales. Raises Unusable."""
     if is_operated(manifest):
-        return operated_sets(manifest)
+        return operated_sets(manifest, mode)
     return _own_sets(manifest) if _is_own(manifest) else shaped_sets(manifest)
 
 
-def pods_of(manifest: Mapping[str, Any], admission: Admission) -> Iterator[Pod]:
-    """The pods of a workload, pending and refused by the scheduler. Raises Unusable."""
+def pods_of(manifest: Mapping[str, Any], pod_sets: Iterable[PodSet], admission: Admission) -> Iterator[Pod]:
+    """The pods of a workload's sets, pending and refused by the scheduler. Raises Unusable."""
     kind, namespace = str(manifest["kind"]), namespace_of(manifest)
     api_version = KINDS[kind].api_version if _is_own(manifest) else str(manifest.get("apiVersion") or "")
-    for pod_set in pod_sets_of(manifest):
+    for pod_set in pod_sets:
         made = _pod(pod_set, namespace, admission)
         version, owning, name = pod_set.owner or (api_version, kind, name_of(manifest))
         owner = Owner(version, owning, name, uid=f"{owning}/{namespace}/{name}", controller=True)
