@@ -13,6 +13,7 @@ import yaml
 
 from tests.controllers.process import settings
 from tests.controllers.world import CLAIMS, POOLS, a_pod, a_provisioner, a_template
+from tests.kube.test_autoscaler_status import OF_YAML
 
 pytestmark = pytest.mark.cluster
 
@@ -31,8 +32,42 @@ def pending(api, cluster):
     return make
 
 
+@pytest.fixture
+def autoscaler(api, cluster):
+    """A Cluster Autoscaler where it is installed as a rule, and what it says of its groups."""
+    pod = a_pod("cluster-autoscaler", "kube-system", cpu="100m")
+    pod["spec"]["containers"][0]["image"] = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0"
+    status = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+        "data": {"status": OF_YAML},
+    }
+    api.wait("/api/v1/namespaces/kube-system/serviceaccounts/default")
+    for manifest in (pod, status):
+        api.create(manifest)
+    yield
+    api.delete(api.path_of(pod), grace_seconds=0)
+    api.delete(api.path_of(status))
+
+
 def _refused(pod):
     return any(each.get("reason") == "Unschedulable" for each in pod["status"].get("conditions", ()))
+
+
+def test_another_autoscaler_of_a_running_cluster_is_warned_of_with_its_groups(
+    api, eks, cluster, nodeless, autoscaler
+):
+    api.create(settings(cluster))
+    result = nodeless("plan", "--json")
+
+    assert result.exit_code == 0, result.output
+    (warned,) = [note for note in json.loads(result.stdout)["notes"] if "[OtherAutoscaler]" in note]
+    assert warned.startswith(
+        "warning: Cluster Autoscaler also serves this cluster (kube-system/cluster-autoscaler"
+    )
+    assert "it can take pods of Provisioner/default (batch, eks-web-0aca, " in warned
+    assert "hint: set its groups apart by taints" in warned
 
 
 def test_a_running_cluster_is_planned_and_nothing_is_changed(api, eks, cluster, nodeless, pending):
