@@ -7,8 +7,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from nodeless import __version__
 from nodeless.cli.main import app
+from nodeless.explain.decisions import Situation, write
+from nodeless.scheduling import Policy
 from tests.controllers.planning import a_workload
+from tests.scheduling.factories import pool, snapshot
 
 
 def advise(*arguments):
@@ -324,3 +328,11 @@ def test_the_text_has_each_change_to_copy(shop, tmp_path):
     assert "1. let NodePool/general" in shown
     assert "   | kind: NodePool" in shown
     assert "excludes: let NodePool/general" in shown
+
+
+def test_advice_on_a_snapshot_says_that_it_knows_the_pools_types_alone(tmp_path):
+    saved = tmp_path / "cluster.json"
+    saved.write_bytes(write(Situation(snapshot(pool()), {}, Policy(), 0.0), __version__))
+    made = advice("--snapshot", saved)
+
+    assert "a snapshot has the types that pools allow, and no others are tried" in made["notes"]

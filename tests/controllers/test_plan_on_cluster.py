@@ -70,6 +70,28 @@ def test_another_autoscaler_of_a_running_cluster_is_warned_of_with_its_groups(
     assert "hint: set its groups apart by taints" in warned
 
 
+def test_a_running_cluster_is_advised_on_and_nothing_is_changed(api, eks, cluster, nodeless, pending):
+    """What pools do not allow yet is asked of AWS: nothing else could save money."""
+    api.create(settings(cluster))
+    large = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]}
+    api.patch(f"{POOLS}/default", {"spec": {"requirements": [large]}})
+    pending(web="1500m")
+    before = api.list(POOLS)
+    result = nodeless("advise", "--json")
+
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    assert made["now"]["perHour"] == pytest.approx(0.096 + 0.192, rel=0.05)
+    alone = {advice["code"]: advice["alone"]["perHour"] for advice in made["advice"]}
+    assert {"AllowAnyType", "AllowArm64", "AllowNewerTypes"} <= set(alone)
+    assert min(alone.values()) > 0
+    assert made["together"]["perHour"] >= max(alone.values()) - 0.0001
+    hint = "the cluster has no metrics-server; hint: give --prometheus or --usage"
+    assert f"use of pods is not known: {hint}" in made["notes"]
+    assert not api.list(CLAIMS)
+    assert api.list(POOLS) == before
+
+
 def test_a_running_cluster_is_planned_and_nothing_is_changed(api, eks, cluster, nodeless, pending):
     api.create(settings(cluster))
     pending(web="3", huge="64")

@@ -35,6 +35,7 @@ from nodeless.launch.overlays import evaluate
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
 from nodeless.model.neighbors import CLUSTER_AUTOSCALER, ScalingGroup
+from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
@@ -55,7 +56,11 @@ class ClusterUnreadable(Exception):
 
 
 async def live_situation(
-    namespace: str, region: str, remark: Callable[[str], None], offline: Offline | None = None
+    namespace: str,
+    region: str,
+    remark: Callable[[str], None],
+    offline: Offline | None = None,
+    offered: Callable[[Catalog], None] | None = None,
 ) -> Situation:
     """Read cluster and cloud once.
 
@@ -64,6 +69,7 @@ async def live_situation(
         region: AWS region; empty: as boto3 finds it.
         remark: Told of what could not be had.
         offline: Used instead of the cloud when that cannot be asked.
+        offered: Told what each pool might buy if its requirements allowed it, where the cloud can be asked.
 
     Raises:
         ApiUnavailable, ApiError: The API server cannot be reached, or refuses.
@@ -83,7 +89,10 @@ async def live_situation(
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")
         async with _provider(settings, region, cluster_facts) as cloud:
-            return await _situation(cloud, snapshot, policy_of(settings), now)
+            situation = await _situation(cloud, snapshot, policy_of(settings), now)
+            if offered is not None:
+                offered(await _unrestricted_catalog(cloud, snapshot))
+            return situation
     except CloudError as error:
         if offline is None:
             raise
@@ -180,6 +189,15 @@ async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now
     catalog, problems = await pool_catalogs(cloud, snapshot)
     subnets = await pool_subnets(cloud, snapshot, catalog)
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
+
+
+async def _unrestricted_catalog(cloud: AwsProvider, snapshot: Snapshot) -> Catalog:
+    """The types that pools might buy if they asked for nothing."""
+    pools = snapshot.pools
+    for key, pool in sorted(snapshot.pools.items()):
+        pools = pools.set(key, replace(pool, requirements=Requirements()))
+    catalog, _ = await pool_catalogs(cloud, replace(snapshot, pools=pools))
+    return catalog
 
 
 def use_kubeconfig(path: str) -> None:

@@ -16,6 +16,7 @@ from nodeless.model.resources import CPU, MEMORY
 
 _POD_METRICS = "PodMetrics"
 _GIVE = "hint: PodMetrics (kubectl get podmetrics -A -o yaml), or an answer of Prometheus' query API"
+_NOT_FOUND = 404
 #: Seconds that a Prometheus may take, and bytes of its answer.
 _PATIENCE, _MOST_BYTES = 60.0, 256 * 2**20
 _CONTAINERS = 'container!="",container!="POD",pod!=""'
@@ -130,7 +131,11 @@ async def live_usage(notes: list[str]) -> Usage | None:
         listed = await client.get("/apis/metrics.k8s.io/v1beta1/pods")
         add_pod_metrics(usage, [item for item in listed.get("items") or [] if isinstance(item, Mapping)])
     except (ApiError, ApiUnavailable, BadUsage) as error:
-        notes.append(f"use of pods is not known: metrics-server does not answer: {error}")
+        is_missing = isinstance(error, ApiError) and error.status == _NOT_FOUND
+        why = (
+            "the cluster has no metrics-server" if is_missing else f"metrics-server does not answer: {error}"
+        )
+        notes.append(f"use of pods is not known: {why}; hint: give --prometheus or --usage")
     finally:
         await client.close()
     return usage if usage.how else None

@@ -81,13 +81,24 @@ def advise(
 
     output = format_of(output, as_json=as_json)
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
+        files or (),
+        snapshot,
+        what_if or (),
+        kubeconfig,
+        namespace,
+        region,
+        catalog,
+        zones,
+        spot_percent,
+        wide=True,
     )
     with working("reading what pods use"):
         used = _usage(usage or (), files or (), prometheus, window, percentile)
     situation, wide, notes = situation_of(source)
     if used is None and not (files or snapshot):
         used = _live_usage(notes)
+    if snapshot:
+        notes.append("a snapshot has the types that pools allow, and no others are tried")
     if not situation.snapshot.pools:
         refuse("there is no pool to advise on; hint: add the pools to the files, or see `nodeless migrate`")
     percent = catalog_of(catalog, spot_percent).spot_percent

@@ -16,7 +16,7 @@ from nodeless.cli.progress import nothing_shown, working
 if TYPE_CHECKING:
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.explain.decisions import Situation
-    from nodeless.model.instance_types import Catalog
+    from nodeless.model.instance_types import Catalog, InstanceType
 
 _REPLICAS = ("min", "current", "max")
 _INPUT, _CLUSTER, _CATALOG = "What is planned", "Which cluster", "What may be bought"
@@ -107,7 +107,10 @@ SpotPercent = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The options by which a situation is found."""
+    """The options by which a situation is found.
+
+    With `wide`, a cloud is asked what pools might buy if they allowed it, too; files tell that anyway.
+    """
 
     files: Sequence[str] = ()
     snapshot: str = ""
@@ -121,6 +124,7 @@ class Source:
     replicas: str = "current"
     strict: bool = False
     ends: bool = False
+    wide: bool = False
 
     @property
     def read_as(self) -> ReadAs:
@@ -142,16 +146,16 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     sold = catalog_of(source.catalog, source.spot_percent)
     offer = Offer(sold, zones_of(sold, source.zones))
     notes: list[str] = []
+    wider: dict[str, tuple[InstanceType, ...]] = {}
     with _shown(source):
         if source.snapshot:
             situation = saved_situation(source.snapshot).situation
         elif source.files:
             situation = situation_of_files(source.files, offer, notes, source.read_as)
         else:
-            situation = _from_cluster(source, offer, notes)
+            situation = _from_cluster(source, offer, notes, wider)
         for change in source.what_if:
             situation = _as_if(situation, change, offer, notes, source.read_as)
-        wider: Catalog = {}
         if source.files:
             wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
     return situation, wider, notes
@@ -204,7 +208,10 @@ def zones_of(sold: "CatalogFile", text: str) -> tuple[str, ...]:
     return zones
 
 
-def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation":
+def _from_cluster(
+    source: Source, offer: Offer, notes: list[str], wider: "dict[str, tuple[InstanceType, ...]]"
+) -> "Situation":
+    """The situation of a running cluster; `wider` gets what pools might buy, where the source asks for it."""
     from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
     from nodeless.cloudprovider.billing.terms import BillTerms  # noqa: PLC0415
     from nodeless.model.instance_types import Catalog  # noqa: PLC0415
@@ -212,6 +219,9 @@ def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation"
 
     def offline(seen: Seen, terms: BillTerms) -> tuple[Catalog, dict[str, str]]:
         notes.extend(offer.notes())
+        if source.wide:
+            wider.update(offline_catalogs(offer.sold, seen, offer.zones, terms, allowed_only=False)[0])
         return offline_catalogs(offer.sold, seen, offer.zones, terms)
 
-    return from_cluster(source.kubeconfig, source.namespace, source.region, offline)
+    offered = wider.update if source.wide else None
+    return from_cluster(source.kubeconfig, source.namespace, source.region, offline, offered)

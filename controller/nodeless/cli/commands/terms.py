@@ -1,5 +1,6 @@
 """What all commands share: remarks, the end with an exit code, reading saved situations."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -9,6 +10,7 @@ from nodeless.cli.bounded_files import UnreadableFileError, read_bytes
 if TYPE_CHECKING:
     from nodeless.cli.live_cluster import Offline
     from nodeless.explain.decisions import Saved, Situation
+    from nodeless.model.instance_types import Catalog
 
 _GIVE = "hint: give a file or a folder, or - for stdin"
 
@@ -44,9 +46,16 @@ def saved_situation(file: str) -> "Saved":
 
 
 def from_cluster(
-    kubeconfig: str, namespace: str, region: str, offline: "Offline | None" = None
+    kubeconfig: str,
+    namespace: str,
+    region: str,
+    offline: "Offline | None" = None,
+    offered: "Callable[[Catalog], None] | None" = None,
 ) -> "Situation":
-    """The situation of a running cluster; ends the command when it cannot be read."""
+    """The situation of a running cluster; ends the command when it cannot be read.
+
+    `offline` and `offered` are those of `live_situation`.
+    """
     # Imported here: commands on files need neither AWS nor the cluster.
     import asyncio  # noqa: PLC0415
 
@@ -58,6 +67,6 @@ def from_cluster(
     logs.only_errors()
     try:
         use_kubeconfig(kubeconfig)
-        return asyncio.run(live_situation(namespace, region, remark, offline))
+        return asyncio.run(live_situation(namespace, region, remark, offline, offered))
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:
         refuse(f"{error}; or give manifests or --snapshot, which need no cluster" if offline else str(error))
