@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,67 @@ def test_a_fault_of_v1beta1_has_its_own_field_and_line(tmp_path: Path) -> None:
         in told.stdout
     )
     assert f'{path}:8: NodePool/default: spec.disruption.expireAfter: "1d"' in refused.stderr
+
+
+BARE_NUMBERS = """apiVersion: karpenter.sh/v1beta1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {name: default}
+      requirements: []
+      kubelet:
+        kubeReserved: {cpu: 1}
+        systemReserved: {memory: 0.5}
+        evictionHard: {memory.available: 5}
+        evictionSoft: {nodefs.available: 10}
+        evictionSoftGracePeriod: {nodefs.available: 1m}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  role: nodes
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{id: subnet-1}]
+  securityGroupSelectorTerms: [{id: sg-1}]
+  kubelet:
+    kubeReserved: {cpu: 2}
+    systemReserved: {pid: 100}
+    evictionHard: {memory.available: 100}
+"""
+
+
+def test_bare_numbers_of_a_kubelet_are_told_with_their_place_and_the_quotes_that_they_need(
+    tmp_path: Path,
+) -> None:
+    """The API server refuses them, for these are maps of strings."""
+    path, old = written(tmp_path, "pools.yaml", BARE_NUMBERS.encode()), "spec.template.spec.kubelet"
+    faults = [
+        ("10:29", f"{old}.kubeReserved.cpu", "1"),
+        ("11:34", f"{old}.systemReserved.memory", "0.5"),
+        ("12:42", f'{old}.evictionHard["memory.available"]', "5"),
+        ("13:42", f'{old}.evictionSoft["nodefs.available"]', "10"),
+        ("25:25", "spec.kubelet.kubeReserved.cpu", "2"),
+        ("26:27", "spec.kubelet.systemReserved.pid", "100"),
+        ("27:38", 'spec.kubelet.evictionHard["memory.available"]', "100"),
+    ]
+    told, refused, planned = (nodeless(verb, path) for verb in ("validate", "convert", "plan"))
+
+    assert (told.exit_code, refused.exit_code, planned.exit_code) == (1, 1, 2)
+    for place, field, value in faults:
+        fault = f'{field}: {value} must be a string; hint: put it in quotes: "{value}"'
+        assert f"{path}:{place}: error: {fault} [WrongType]" in told.stdout
+        line = place.partition(":")[0]
+        for result in (refused, planned):
+            (said,) = [said for said in result.stderr.splitlines() if said.endswith(f": {fault}")]
+            assert said.startswith(f"{path}:{line}: ")
+    assert "7 faults in the manifests" in planned.stderr
+
+    quoted = re.sub(r": ([0-9.]+)}", r': "\1"}', BARE_NUMBERS).encode()
+    good = nodeless("validate", written(tmp_path, "quoted.yaml", quoted))
+    assert good.exit_code == 0, good.output
 
 
 @pytest.mark.parametrize("bad", [None, [], "x", 3, {"a": None}, [None]])
