@@ -134,9 +134,9 @@ def test_every_node_class_without_role_and_profile_is_named_with_its_line_and_bo
     lines = [each for each in result.stderr.splitlines() if ": not converted: " in each]
     assert result.exit_code == 1
     assert [line.partition(": not converted")[0] for line in lines] == [
-        f"{one}:6: AWSNodeTemplate/default",
-        f"{one}:15: AWSNodeTemplate/other",
-        f"{two}:7: Provisioner/pool",
+        f"{one}:6:3: AWSNodeTemplate/default",
+        f"{one}:15:3: AWSNodeTemplate/other",
+        f"{two}:7:5: Provisioner/pool",
     ]
     assert all("--role NAME" in line and "--default-instance-profile NAME" in line for line in lines)
 
@@ -264,7 +264,7 @@ def test_v1beta1_converts_to_v1_and_every_change_has_its_line(tmp_path: Path) ->
     assert [each["apiVersion"] for each in made] == ["karpenter.k8s.aws/v1", "karpenter.sh/v1"]
     (note,) = result.stderr.splitlines()
     assert note.startswith(
-        f'{path}:8: NodePool/default: note: spec.disruption.expireAfter: "24h" is final in v1'
+        f'{path}:8:18: NodePool/default: note: spec.disruption.expireAfter: "24h" is final in v1'
     )
     checked = nodeless("validate", "-", stdin=result.stdout)
     assert (checked.exit_code, checked.stdout.count("warning")) == (0, 0)
@@ -297,7 +297,7 @@ def test_a_fault_of_v1beta1_has_its_own_field_and_line(tmp_path: Path) -> None:
         f'{path}:22:14: error: spec.amiFamily: "al2" is not supported; hint: did you mean AL2? ['
         in told.stdout
     )
-    assert f'{path}:8: NodePool/default: spec.disruption.expireAfter: "1d"' in refused.stderr
+    assert f'{path}:8:18: NodePool/default: spec.disruption.expireAfter: "1d"' in refused.stderr
 
 
 BARE_NUMBERS = """apiVersion: karpenter.sh/v1beta1
@@ -350,10 +350,9 @@ def test_bare_numbers_of_a_kubelet_are_told_with_their_place_and_the_quotes_that
     for place, field, value in faults:
         fault = f'{field}: {value} must be a string; hint: put it in quotes: "{value}"'
         assert f"{path}:{place}: error: {fault} [WrongType]" in told.stdout
-        line = place.partition(":")[0]
         for result in (refused, planned):
             (said,) = [said for said in result.stderr.splitlines() if said.endswith(f": {fault}")]
-            assert said.startswith(f"{path}:{line}: ")
+            assert said.startswith(f"{path}:{place}: ")
     assert "7 faults in the manifests" in planned.stderr
 
     quoted = re.sub(r": ([0-9.]+)}", r': "\1"}', BARE_NUMBERS).encode()
@@ -410,7 +409,7 @@ def test_a_kind_that_is_not_read_is_warned_about_and_keeps_no_other_from_being_r
     assert checked.stdout.startswith(f"{path}: {subject}: skipped\n{path}:2:7: warning: kind: ")
     assert said in checked.stdout
     assert checked.stdout.count(": valid\n") == 2
-    assert f"{path}:2: {subject}: skipped: warning: kind: " in converted.stderr
+    assert f"{path}:2:7: {subject}: skipped: warning: kind: " in converted.stderr
     assert len(list(yaml.safe_load_all(converted.stdout))) == 2
 
 
@@ -582,7 +581,7 @@ def test_two_objects_of_one_name_are_told_where_they_stand(file: Any) -> None:
 
     assert result.exit_code == 0
     (line,) = [each for each in result.stdout.splitlines() if "metadata.name" in each]
-    assert f'warning: metadata.name: "default" is the name of the Provisioner at {path}:1, too' in line
+    assert f'warning: metadata.name: "default" is the name of the Provisioner at {path}:1:1, too' in line
 
 
 def test_two_versions_of_one_pool_are_one_object_of_the_cluster(file: Any) -> None:
@@ -591,7 +590,7 @@ def test_two_versions_of_one_pool_are_one_object_of_the_cluster(file: Any) -> No
 
     result = nodeless("validate", path)
 
-    assert f'metadata.name: "default" is the name of the NodePool at {path}:1, too' in result.stdout
+    assert f'metadata.name: "default" is the name of the NodePool at {path}:1:1, too' in result.stdout
 
 
 def test_items_that_are_no_objects_are_faults_each() -> None:

@@ -126,7 +126,7 @@ def test_settings_that_cannot_be_used_are_told_with_their_line(file):
 
     assert result.exit_code == 2
     assert re.search(
-        r"given.yaml:\d+: .*nodeless.packing.*'tight'.*lowest-price or fewest-nodes", result.stderr
+        r"given.yaml:\d+:\d+: .*nodeless.packing.*'tight'.*lowest-price or fewest-nodes", result.stderr
     )
 
 
@@ -158,19 +158,19 @@ def test_a_kind_that_is_not_read_is_noted_with_its_line_and_the_rest_is_planned(
 
     assert result.exit_code == 0, result.output
     (note,) = [note for note in json.loads(result.stdout)["notes"] if told in note]
-    assert re.match(rf"{re.escape(str(path))}:\d+: {kind}/x: warning: kind: ", note)
+    assert re.match(rf"{re.escape(str(path))}:\d+:\d+: {kind}/x: warning: kind: ", note)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("replicas: !!int x", ":2: not YAML: 'x' is no number"),
-        ("replicas: 0x_", ":2: not YAML: '0x_' is no number"),
-        ("replicas: !!float x", ":2: not YAML: 'x' is no number"),
-        ("replicas: !!bool maybe", ":2: not YAML: 'maybe' is no boolean"),
-        ("spec: {~: 3}", ":2: not YAML: a key is empty"),
-        ("kind: a", ":2: not YAML: kind is given twice"),
-        ("items: 3", ":2: the items of a List are no list"),
+        ("replicas: !!int x", ":2:11: not YAML: 'x' is no number"),
+        ("replicas: 0x_", ":2:11: not YAML: '0x_' is no number"),
+        ("replicas: !!float x", ":2:11: not YAML: 'x' is no number"),
+        ("replicas: !!bool maybe", ":2:11: not YAML: 'maybe' is no boolean"),
+        ("spec: {~: 3}", ":2:8: not YAML: a key is empty"),
+        ("kind: a", ":2:1: not YAML: kind is given twice"),
+        ("items: 3", ":2:8: the items of a List are no list"),
     ],
 )
 def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
@@ -184,5 +184,5 @@ def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
 @pytest.mark.parametrize("data", [3, ["a"]])
 def test_settings_that_are_no_object_are_told_with_their_line(file, data):
     assert re.search(
-        r"given.yaml:\d+: data: .* is no object", nodeless(file({**SETTINGS, "data": data})).stderr
+        r"given.yaml:\d+:\d+: data: .* is no object", nodeless(file({**SETTINGS, "data": data})).stderr
     )

@@ -106,7 +106,7 @@ def convert_files(
 ) -> None:
     """Convert pools and node classes of v1alpha5 and v1beta1 to v1, or those of v1 to v1alpha5.
 
-    What is of v1 goes through as it is. What changes is noted on stderr, with file and line; exit 1 when
+    What is of v1 goes through as it is. What changes is noted on stderr, with its place; exit 1 when
     something cannot be said.
     """
     _require(to in ("v1", "v1alpha5"), f"--to {to!r} is not known; hint: v1 or v1alpha5")

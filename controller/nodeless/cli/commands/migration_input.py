@@ -133,7 +133,9 @@ def _check_json(file: str, text: str) -> None:
             # What begins like JSON may be YAML all the same.
             yaml.safe_load(text)
         except yaml.YAMLError:
-            where = f"{file}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else file
+            where = (
+                f"{file}:{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else file
+            )
             message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise BadManifests([f"{where}: not JSON: {message}; {_CUT}"]) from None
 

@@ -17,7 +17,7 @@ _STEP = re.compile(r'\[(\d+|\.\.\.)\]|\[("(?:[^"\\]|\\.)*")\]|([^.\[\]]+)')
 
 
 class BadManifests(ValueError):
-    """Input that cannot be used; `faults` has one line for each fault, `FILE:LINE: what`."""
+    """Input that cannot be used; `faults` has one line for each fault, `FILE:LINE:COL: what`."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -46,8 +46,9 @@ class Document:
     node: yaml.Node
 
     def at(self, path: str = "") -> str:
-        """`FILE:LINE` of a member (`spec.replicas`, `$.spec.containers[0]`), or the nearest there is."""
-        return f"{self.file}:{self.place(path)[0]}"
+        """`FILE:LINE:COL` of a member (`spec.replicas`, `$.spec.containers[0]`), or the nearest there is."""
+        line, column = self.place(path)
+        return f"{self.file}:{line}:{column}"
 
     def place(self, path: str = "") -> tuple[int, int]:
         """Line and column of a member, counted from 1, or of the nearest there is."""
@@ -69,7 +70,9 @@ def documents_of(file: str, text: str) -> Iterator[Document]:
     """Every object of a file, the items of Lists one by one. Raises BadManifests with every fault of form."""
     found, problems = readable_documents(file, text)
     if problems:
-        raise BadManifests([f"{problem.file}:{problem.line}: {problem.message}" for problem in problems])
+        raise BadManifests(
+            [f"{problem.file}:{problem.line}:{problem.column}: {problem.message}" for problem in problems]
+        )
     yield from found
 
 

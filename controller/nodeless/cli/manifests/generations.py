@@ -49,7 +49,7 @@ def served_documents(documents: Iterable[Document]) -> ServedDocuments:
 
 
 def located(document: Document, text: str, path: str = "") -> str:
-    """One line about an object: `FILE:LINE: Kind/name: text`."""
+    """One line about an object: `FILE:LINE:COL: Kind/name: text`."""
     return f"{document.at(path)}: {subject_of(document.value)}: {text}"
 
 

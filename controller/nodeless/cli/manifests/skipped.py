@@ -26,7 +26,7 @@ class Skipped:
     """An object that is left out.
 
     Attributes:
-        place: `FILE:LINE`.
+        place: `FILE:LINE:COL`.
         subject: Kind and name.
         kind: The kind, with its group where that is none of Kubernetes' own.
         reason: Why.
