@@ -194,6 +194,8 @@ def first_fit_plan(inputs: SchedulingInput) -> FirstFitPlan:
         other = _laid(inputs, trusting=True)
         other = _chosen(other, inputs, [choice for choice in _CHOICES if not choice.thrifty])
         first_fit = other if other.refused < first_fit.refused else first_fit
+    if not any(slot.starting for slot in inputs.slots):
+        return first_fit
     return _without_needless_nodes(_using_what_is_there(first_fit, inputs), inputs)
 
 
@@ -258,8 +260,6 @@ def _using_what_is_there(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Fi
     Those come first the next time, each time those for whom was bought last: what an earlier pass found for
     them is found again, though nothing is known of it any more. So it may be where something is coming up.
     """
-    if not any(slot.starting for slot in inputs.slots):
-        return first_fit
     ahead: list[PodClass] = []
     tried = first_fit
     for _ in range(_ROUNDS):
@@ -458,7 +458,8 @@ def resumed(
 def _without_needless_nodes(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
     """The plan without nodes whose pods room that is there would take now.
 
-    They were opened so that pods of others could follow, and those went elsewhere, or nowhere.
+    They were opened so that pods of others could follow, and those went elsewhere, or nowhere. Where
+    something is coming up, such pods may have been what it was bought for.
     """
     if not first_fit.supply.is_unchanged or not _few(first_fit, inputs) or _hurried(first_fit, inputs):
         return first_fit
