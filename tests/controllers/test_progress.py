@@ -18,7 +18,14 @@ from tests.api.manifests import ec2_node_class, node_pool
 from tests.controllers.planning import EXAMPLES, a_workload
 
 #: The command that shows its work at once: how long a plan takes is the machine's affair.
-AT_ONCE = "import nodeless.cli.progress as p; p.PATIENCE = 0.0; from nodeless.cli.main import main; main()"
+#: The line is there at once: its library is loaded before, lest short work be over sooner.
+AT_ONCE = """
+import rich.console, rich.progress
+import nodeless.cli.progress as progress
+progress.PATIENCE = 0.0
+from nodeless.cli.main import main
+main()
+"""
 COMMAND = [sys.executable, "-m", "nodeless"]
 _CONTROLS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
