@@ -445,14 +445,26 @@ def resumed(
         or _hurried(first_fit, inputs)
     ):
         return None
-    start = _start(inputs, _AS_ASKED)
+    return _gone_on(inputs, _AS_ASKED, (), nodes, placements, first_fit.left)
+
+
+def _gone_on(
+    inputs: SchedulingInput,
+    choice: Choice,
+    led: Collection[PodClass],
+    nodes: Sequence[InFlightNodeClaim],
+    placements: Mapping[str, str],
+    left: Left,
+) -> FirstFitPlan:
+    """The plan that begins with nodes and with pods on room that exists, and places those who are left."""
+    start = _start(inputs, choice)
     for pods in inputs.classes:
         start.existing.adopt(pods, placements)
         start.targets.begin(pods)
     start.packing.adopt(nodes)
     shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
-    placed = place_left(first_fit.left, start.existing, start.packing, shares, dict(placements))
-    return start.first_fit(placed, _AS_ASKED, ())
+    placed = place_left(left, start.existing, start.packing, shares, dict(placements))
+    return start.first_fit(placed, choice, led)
 
 
 def _without_needless_nodes(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
@@ -473,21 +485,15 @@ def _without_needless_nodes(first_fit: FirstFitPlan, inputs: SchedulingInput) ->
     if not needless:
         return first_fit
     moved = {key for node in needless for key in node.pods}
-    start = _start(inputs, first_fit.choice)
-    for pods in inputs.classes:
-        start.existing.adopt(pods, first_fit.placements)
-        start.targets.begin(pods)
-    start.packing.adopt([node for node in first_fit.nodes if node not in needless])
     again = ((pods, [key for key in pods.pods if key in moved]) for pods in inputs.classes)
-    shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
-    placed = place_left(
+    other = _gone_on(
+        inputs,
+        first_fit.choice,
+        first_fit.led,
+        [node for node in first_fit.nodes if node not in needless],
+        first_fit.placements,
         [*((pods, keys) for pods, keys in again if keys), *first_fit.left],
-        start.existing,
-        start.packing,
-        shares,
-        dict(first_fit.placements),
     )
-    other = start.first_fit(placed, first_fit.choice, first_fit.led)
     better = other.refused <= first_fit.refused and _bought(other, inputs) < _bought(first_fit, inputs)
     return other if better else first_fit
 
