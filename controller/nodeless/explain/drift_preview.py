@@ -19,7 +19,7 @@ from nodeless.model.labels import OWNER
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.workloads import kind_called
+from nodeless.model.workloads import with_kind_called
 from nodeless.nodeclaim.drift import DriftView, Selected, drift_of
 from nodeless.state import apply
 from nodeless.state.saving import plain
@@ -161,7 +161,7 @@ def without_pools(named: Collection[str], snapshot: Snapshot) -> Snapshot:
     Raises:
         KeyError: There is no pool of this kind and name.
     """
-    keys = {name: _pool_key(name) for name in named}
+    keys = {name: with_kind_called(name) for name in named}
     for name, key in keys.items():
         if "/" in name and key not in snapshot.pools:
             raise KeyError(name)
@@ -169,11 +169,6 @@ def without_pools(named: Collection[str], snapshot: Snapshot) -> Snapshot:
         if key in keys.values() or pool.reference.uid in named:
             snapshot = apply(snapshot, events.PoolGone(key))
     return snapshot
-
-
-def _pool_key(name: str) -> str:
-    kind, slash, plain = name.rpartition("/")
-    return f"{kind_called(kind)}{slash}{plain}"
 
 
 def _report(situation: Situation) -> Report:

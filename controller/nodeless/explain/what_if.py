@@ -23,7 +23,7 @@ from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import parse_resources
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
-from nodeless.model.workloads import Workload, kind_called, workload_of, workloads_called
+from nodeless.model.workloads import Workload, with_kind_called, workload_of, workloads_called
 from nodeless.state import apply
 
 #: More pods than any cluster has nodes for.
@@ -95,7 +95,7 @@ def _without_pool(situation: Situation, argument: str) -> Situation:
 
 
 def _without_node(situation: Situation, argument: str) -> Situation:
-    kind, _, name = _with_kind(argument).rpartition("/")
+    kind, _, name = with_kind_called(argument).rpartition("/")
     names = _matching("without-node", name if kind == "Node" else argument, situation.snapshot.nodes)
     return replace(situation, snapshot=without_nodes(situation.snapshot, names))
 
@@ -264,15 +264,9 @@ def _workloads(situation: Situation, word: str, argument: str) -> dict[Workload,
     return chosen
 
 
-def _with_kind(argument: str) -> str:
-    """`NodePool/general` for `nodepool/general`; what has no kind as it is."""
-    kind, slash, name = argument.rpartition("/")
-    return f"{kind_called(kind)}{slash}{name}"
-
-
 def _pools(situation: Situation, word: str, argument: str) -> list[Pool]:
     by_name = {name: pool for key, pool in situation.snapshot.pools.items() for name in (key, pool.name)}
-    names = _matching(word, _with_kind(argument), by_name)
+    names = _matching(word, with_kind_called(argument), by_name)
     return list({by_name[name].key: by_name[name] for name in names}.values())
 
 

@@ -42,6 +42,12 @@ def kind_called(name: str) -> str:
     return _KINDS.get(name.lower(), name)
 
 
+def with_kind_called(name: str) -> str:
+    """`NodePool/general` for `nodepool/general`; what has no kind as it is."""
+    kind, slash, plain = name.rpartition("/")
+    return f"{kind_called(kind)}{slash}{plain}"
+
+
 def workloads_called(pods: Iterable[Pod], text: str) -> dict[Workload, list[Pod]]:
     """The workloads that `NAME`, `KIND/NAME` or `NAMESPACE/KIND/NAME` means, with their pods."""
     parts = text.split("/")
