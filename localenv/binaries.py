@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from localenv.cache import cached, source_digest
+from localenv.cache import get_or_make, source_digest
 from localenv.golang import GoProgram, build, module_folder, required_go, required_version, toolchain
 from localenv.progress import Report, StreamReport
 
@@ -114,7 +114,7 @@ def language_hosts(report: Report | None = None) -> Path:
         shutil.copyfile(sdk / "python" / "cmd" / _PYTHON_EXECUTOR, folder / _PYTHON_EXECUTOR)
         (folder / _PYTHON_EXECUTOR).chmod(0o755)
 
-    return cached(f"{program.output}-{source_digest(program.source)}", make, report)
+    return get_or_make(f"{program.output}-{source_digest(program.source)}", make, report)
 
 
 def control_plane_program() -> GoProgram:
@@ -235,7 +235,7 @@ def _build(program: GoProgram, report: Report) -> Path:
     def make(folder: Path) -> None:
         build(program, folder, report)
 
-    return cached(f"{program.output}-{source_digest(program.source)}", make, report) / program.output
+    return get_or_make(f"{program.output}-{source_digest(program.source)}", make, report) / program.output
 
 
 def _in_assets(report: Report) -> dict[str, Path] | None:
@@ -272,5 +272,5 @@ def _built_control_plane(report: Report) -> dict[str, Path]:
         for name in names:
             (folder / name).symlink_to(program.output)
 
-    entry = cached(f"control-plane-{source_digest(program.source)}", make, report)
+    entry = get_or_make(f"control-plane-{source_digest(program.source)}", make, report)
     return {name: entry / name for name in names}

@@ -45,7 +45,7 @@ def source_digest(folder: Path) -> str:
     return total.hexdigest()[:16]
 
 
-def cached(name: str, make: Callable[[Path], None], report: Report) -> Path:
+def get_or_make(name: str, make: Callable[[Path], None], report: Report) -> Path:
     """The cache entry `name`, made by `make(folder)` when it is not there yet.
 
     Args:
@@ -56,7 +56,7 @@ def cached(name: str, make: Callable[[Path], None], report: Report) -> Path:
     entry = cache_directory() / name
     if entry.is_dir():
         return entry
-    with locked(name, report):
+    with hold_lock(name, report):
         if entry.is_dir():
             return entry
         workshop = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=entry.parent))
@@ -70,7 +70,7 @@ def cached(name: str, make: Callable[[Path], None], report: Report) -> Path:
 
 
 @contextmanager
-def locked(name: str, report: Report) -> Iterator[None]:
+def hold_lock(name: str, report: Report) -> Iterator[None]:
     """Hold the lock `name` of the cache; the kernel frees it when the holder dies."""
     with (cache_directory() / f"{name}.lock").open("w") as lock:
         since = time.monotonic()

@@ -61,7 +61,7 @@ class LabView:
         self._lab = lab
         self._console.print(f"\nLab {self._number}: {lab.title}", style="bold", highlight=False)
 
-    def changed(self) -> None:
+    def note_change(self) -> None:
         """Something about the lab's expectations changed."""
         if self._lab is None:
             return

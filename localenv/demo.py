@@ -49,7 +49,7 @@ def run(*, as_json: bool = False, boot_seconds: float = 2.0) -> int:
 
 def _run(number: int, lab_type: type, environment: Environment, console: Console) -> LabResult:
     with LabView(console, environment.api, number) as view:
-        lab = lab_type(environment, view.changed)
+        lab = lab_type(environment, view.note_change)
         view.watch(lab)
         result = run_lab(lab)
     show_result(console, result)

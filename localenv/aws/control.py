@@ -18,11 +18,12 @@
   calls to refuse; `unreachable` drops connections;
   `impaired` lists instance ids, or maps them to the seconds for which their checks have failed; `scheduled`
   maps ids to codes of events (`instance-stop`); `boot` is a list of `{instanceType?, zone?, seconds?,
-  outcome?}`: new instances take so much longer, and join (`joins`, the default), never join (`never`) or are
-  ended by EC2 (`terminated`); `delay` maps actions to seconds by which their answers come late, after what
-  was asked for has been done; `lost` maps actions to how many of their answers to come never arrive, though
-  what was asked for has been done; `garbled` is `{chance, seed?, principal?, actions?}`: this part of the
-  answers arrives changed (`localenv.aws.garbling`), of all or of those to some principal or actions;
+  outcome?, lostDevices?}`: new instances take so much longer, and join (`joins`, the default), never join
+  (`never`) or are ended by EC2 (`terminated`), and each driver of devices finds so many fewer on them;
+  `delay` maps actions to seconds by which their answers come late, after what was asked for has been done;
+  `lost` maps actions to how many of their answers to come never arrive, though what was asked for has been
+  done; `garbled` is `{chance, seed?, principal?, actions?}`: this part of the answers arrives changed
+  (`localenv.aws.garbling`), of all or of those to some principal or actions;
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
   bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
   `scheduled-change`, `state-change` (to `state`) or `reservation`;
@@ -167,13 +168,14 @@ def _read_impairment(given: Any) -> dict[str, float | None]:
 
 
 def _boot(boot: Mapping[str, Any]) -> BootFault:
-    strange = set(boot) - {"instanceType", "zone", "seconds", "outcome"}
+    strange = set(boot) - {"instanceType", "zone", "seconds", "outcome", "lostDevices"}
     if strange:
         raise ValueError(f"unknown fields {sorted(strange)} of a boot fault")
     outcome = str(boot.get("outcome", BOOT_OUTCOMES[0]))
     if outcome not in BOOT_OUTCOMES:
         raise ValueError(f"unknown outcome {outcome!r} of a boot; one of {', '.join(BOOT_OUTCOMES)}")
-    return BootFault(boot.get("instanceType"), boot.get("zone"), float(boot.get("seconds", 0)), outcome)
+    late, lost = float(boot.get("seconds", 0)), int(boot.get("lostDevices", 0))
+    return BootFault(boot.get("instanceType"), boot.get("zone"), late, outcome, lost)
 
 
 def _faults_document(faults: Faults) -> dict[str, Any]:
@@ -197,7 +199,13 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
         "consistency": faults.consistency,
         "profiles": faults.profiles,
         "boot": [
-            {"instanceType": f.instance_type, "zone": f.zone, "seconds": f.seconds, "outcome": f.outcome}
+            {
+                "instanceType": f.instance_type,
+                "zone": f.zone,
+                "seconds": f.seconds,
+                "outcome": f.outcome,
+                "lostDevices": f.lost_devices,
+            }
             for f in faults.boot
         ],
         "delay": faults.delay,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from localenv.aws import moto_instances
-from localenv.aws.calls import AwsError, Call, Handlers
+from localenv.aws.calls import AwsError, Call, Handlers, digest
 from localenv.aws.moto_internals import WireResponse
 from localenv.aws.upstream.capacity_reservations import current
 
@@ -22,12 +22,12 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
     if missing:
         message = f"The instance ID '{missing[0]}' does not exist"
         raise AwsError("InvalidInstanceID.NotFound", message)
-    reservations, token = moto_instances.chosen(call)
+    reservations, token = moto_instances.choose_page(call)
     for reservation in reservations:
         reservation["Instances"] = [
             _add_details(call, i) for i in reservation["Instances"] if i["InstanceId"] not in hidden
         ]
-    return moto_instances.rendered(
+    return moto_instances.render_answer(
         (reservation for reservation in reservations if reservation["Instances"]), token
     )
 
@@ -36,10 +36,15 @@ def _add_details(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
     details = current(call.state, call.state.instance_details.get(instance["InstanceId"], {}))
     placement = {**instance["Placement"], **details.pop("Placement", {})}
     told: list[dict[str, Any]] = details.pop("NetworkInterfaces", [])
-    # moto gives an instance one interface, whatever its launch template lists.
+    # moto gives an instance one interface, whatever its launch template lists: the others have no more
+    # than what the template says of them.
     interfaces = [
         {**interface, **(told[place] if place < len(told) else {})}
         for place, interface in enumerate(instance.get("NetworkInterfaces", []))
+    ]
+    interfaces += [
+        {"NetworkInterfaceId": f"eni-{digest([instance['InstanceId'], place], 17)}", **told[place]}
+        for place in range(len(interfaces), len(told))
     ]
     return {**instance, **details, "Placement": placement, "NetworkInterfaces": interfaces}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from localenv.aws.calls import Call, Handlers, digest
-from localenv.aws.eks_records import ClusterRecord, arn, cluster_of, find, in_use, invalid, now, updated
+from localenv.aws.eks_records import ClusterRecord, arn, cluster_of, find, in_use, invalid, keep_update, now
 from localenv.aws.images import VERSIONS
 
 #: Add-ons known, with their type and, where it does not follow Kubernetes' version, their own version.
@@ -111,7 +111,7 @@ def update_addon(call: Call) -> dict[str, Any]:
     if "addonVersion" in changes:
         _require_version(addon["addonName"], changes["addonVersion"], record)
     addon.update(changes, modifiedAt=now())
-    return updated(record, "AddonUpdate", changes, addon=addon["addonName"])
+    return keep_update(record, "AddonUpdate", changes, addon=addon["addonName"])
 
 
 def delete_addon(call: Call) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from localenv.aws.eks_records import (
     find,
     in_use,
     invalid,
+    keep_update,
     not_found,
     now,
-    updated,
 )
 from localenv.aws.images import VERSIONS
 from localenv.aws.upstream.dependency_violations import users_of_group
@@ -157,7 +157,7 @@ def update_cluster_version(call: Call) -> dict[str, Any]:
     if wanted not in VERSIONS or VERSIONS.index(wanted) != VERSIONS.index(current) + 1:
         raise invalid(f"Unsupported Kubernetes minor version update from {current} to {wanted}")
     record.cluster["version"] = wanted
-    return updated(record, "VersionUpdate", {"Version": wanted, "PlatformVersion": "eks.1"})
+    return keep_update(record, "VersionUpdate", {"Version": wanted, "PlatformVersion": "eks.1"})
 
 
 def update_cluster_config(call: Call) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def update_cluster_config(call: Call) -> dict[str, Any]:
             changes[name] = value
     kinds = {"accessConfig": "AccessConfigUpdate", "resourcesVpcConfig": "EndpointAccessUpdate"}
     kind = next((kinds[name] for name in kinds if name in call.parameters), "LoggingUpdate")
-    return updated(record, kind, changes)
+    return keep_update(record, kind, changes)
 
 
 def associate_encryption_config(call: Call) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def associate_encryption_config(call: Call) -> dict[str, Any]:
         raise invalid("The cluster already has an encryption configuration")
     wanted = call.parameters["encryptionConfig"]
     record.cluster["encryptionConfig"] = wanted
-    return updated(record, "AssociateEncryptionConfig", {"EncryptionConfig": wanted})
+    return keep_update(record, "AssociateEncryptionConfig", {"EncryptionConfig": wanted})
 
 
 def describe_update(call: Call) -> dict[str, Any]:
@@ -235,8 +235,8 @@ def require_role(call: Call, role_arn: str) -> dict[str, Any]:
 def _tags(call: Call) -> dict[str, str]:
     resource = call.parameters["resourceArn"]
     for record in call.state.clusters.values():
-        if resource in record.tagged():
-            tags: dict[str, str] = record.tagged()[resource].setdefault("tags", {})
+        if resource in record.tagged_resources():
+            tags: dict[str, str] = record.tagged_resources()[resource].setdefault("tags", {})
             return tags
     raise not_found(f"No resource found for ARN: {resource}")
 

@@ -31,7 +31,7 @@ class ClusterRecord:
     #: Shifts away from a zone, by id.
     zonal_shifts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def tagged(self) -> dict[str, dict[str, Any]]:
+    def tagged_resources(self) -> dict[str, dict[str, Any]]:
         """Everything that carries tags, by its ARN."""
         found = {self.cluster["arn"]: self.cluster}
         found |= {document["addonArn"]: document for document in self.addons.values()}
@@ -85,7 +85,7 @@ def arn(call: Call, kind: str, *path: str) -> str:
     return ":".join(["arn:aws:eks", call.region, ACCOUNT, "/".join([kind, *path])])
 
 
-def updated(
+def keep_update(
     record: ClusterRecord, kind: str, parameters: Mapping[str, object], *, addon: str | None = None
 ) -> dict[str, Any]:
     """Keep and answer an update that is over already; the first answer says InProgress as EKS's does."""

@@ -64,7 +64,7 @@ def _call_action(self: Any) -> Any:
 setattr(EC2BaseResponse, "call_action", _call_action)  # noqa: B010 - mypy forbids assigning a method
 
 
-def chosen(call: Call) -> tuple[list[dict[str, Any]], str | None]:
+def choose_page(call: Call) -> tuple[list[dict[str, Any]], str | None]:
     """The reservations of one page of DescribeInstances with their instances, and the next page's token.
 
     Raises:
@@ -125,7 +125,9 @@ def _learn(moto: MotoServer, region: str, ids: list[str]) -> None:
             _known.update({instance["InstanceId"]: (head, instance) for instance in reservation["Instances"]})
 
 
-def rendered(reservations: Iterable[dict[str, Any]], token: str | None) -> WireResponse | Mapping[str, Any]:
+def render_answer(
+    reservations: Iterable[dict[str, Any]], token: str | None
+) -> WireResponse | Mapping[str, Any]:
     """An answer of DescribeInstances; reservations that look as they did are not rendered again."""
     documents = list(reservations)
     more = {"NextToken": token} if token else {}

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from localenv.aws.calls import AwsError, Call, Handlers
 from localenv.aws.eks_records import cluster_of, not_found
-from localenv.aws.web_identity import claims_of, listed, trust_statements
+from localenv.aws.web_identity import as_list, claims_of, trust_statements
 
 AUDIENCE = "pods.eks.amazonaws.com"
 _ACTIONS = frozenset({"sts:AssumeRole", "sts:TagSession"})
@@ -72,7 +72,7 @@ def _claims(call: Call) -> dict[str, Any]:
     except AwsError as error:
         code = "InvalidTokenException" if error.code == "InvalidIdentityToken" else error.code
         raise AwsError(code, error.message) from error
-    if AUDIENCE not in listed(claims.get("aud")):
+    if AUDIENCE not in as_list(claims.get("aud")):
         raise AwsError("InvalidTokenException", f"The token's audience is not {AUDIENCE}")
     return claims
 
@@ -87,7 +87,7 @@ def _assume_role(call: Call, role_arn: str, session: str, tags: Mapping[str, str
         action
         for trust_statement in trust_statements(role)
         if _trusts(trust_statement, tags)
-        for action in listed(trust_statement["Action"])
+        for action in as_list(trust_statement["Action"])
     }
     if not allowed >= _ACTIONS:
         raise denied
@@ -100,7 +100,7 @@ def _trusts(statement: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
     principal = statement.get("Principal") or {}
     if statement.get("Effect") != "Allow" or not isinstance(principal, Mapping):
         return False
-    if AUDIENCE not in listed(principal.get("Service")):
+    if AUDIENCE not in as_list(principal.get("Service")):
         return False
     for operator, conditions in (statement.get("Condition") or {}).items():
         for key, wanted in conditions.items():
@@ -108,7 +108,7 @@ def _trusts(statement: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
             if operator not in {"StringEquals", "StringLike"} or actual is None:
                 return False
             like = operator == "StringLike"
-            if not any(fnmatchcase(actual, one) if like else actual == one for one in listed(wanted)):
+            if not any(fnmatchcase(actual, one) if like else actual == one for one in as_list(wanted)):
                 return False
     return True
 

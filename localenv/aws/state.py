@@ -62,6 +62,8 @@ class BootFault:
     #: Seconds beyond the usual time until it joins or is ended.
     seconds: float = 0.0
     outcome: str = "joins"
+    #: So many of the devices of each driver are not there.
+    lost_devices: int = 0
 
     def matches(self, instance_type: str, zone: str) -> bool:
         return self.instance_type in (None, instance_type) and self.zone in (None, zone)

@@ -132,10 +132,10 @@ def _trusts(
     audiences: list[str],
 ) -> bool:
     """Whether one statement of a trust policy lets the token in; Deny statements are not read."""
-    if statement.get("Effect") != "Allow" or ACTION not in listed(statement.get("Action")):
+    if statement.get("Effect") != "Allow" or ACTION not in as_list(statement.get("Action")):
         return False
     principal = statement.get("Principal") or {}
-    if not isinstance(principal, Mapping) or provider_arn not in listed(principal.get("Federated")):
+    if not isinstance(principal, Mapping) or provider_arn not in as_list(principal.get("Federated")):
         return False
     actual = {
         f"{issuer}:sub": [str(claims.get("sub"))],
@@ -150,13 +150,13 @@ def _trusts(
             if not any(
                 fnmatchcase(value, pattern) if like else value == pattern
                 for value in actual[key]
-                for pattern in listed(wanted)
+                for pattern in as_list(wanted)
             ):
                 return False
     return True
 
 
-def listed(value: object) -> list[str]:
+def as_list(value: object) -> list[str]:
     """What a policy says once or as a list."""
     if value is None:
         return []

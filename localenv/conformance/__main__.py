@@ -25,9 +25,9 @@ from localenv.conformance.modules import (
     assert_as_published,
     fetch,
     go_command,
-    unpacked,
+    unpack_module,
 )
-from localenv.conformance.reasons import explained, is_for_small_machines, not_here, patience
+from localenv.conformance.reasons import explain_failure, is_for_small_machines, not_here, patience
 from localenv.conformance.results import (
     Results,
     keep_result,
@@ -45,7 +45,7 @@ from localenv.conformance.specs import (
     SuiteFailed,
     is_cut_short,
     run_specs,
-    shortened,
+    shorten,
     specs_of,
 )
 from localenv.environment import Environment
@@ -125,9 +125,9 @@ class _Bench:
     options: argparse.Namespace
     report: Report
 
-    def explained(self, spec: Spec, result: Result, *, alone: bool = False) -> Result:
+    def explain_result(self, spec: Spec, result: Result, *, alone: bool = False) -> Result:
         """The result, and what it is for where that is known of the controller."""
-        return explained(spec, result, alone=alone, controller=self.options.controller)
+        return explain_failure(spec, result, alone=alone, controller=self.options.controller)
 
     @property
     def provider(self) -> Source:
@@ -158,7 +158,7 @@ def _run(options: argparse.Namespace) -> int:
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)
         elif known := results.get(spec.name):
             # What is told of differences may have changed since.
-            results[spec.name] = bench.explained(spec, known)
+            results[spec.name] = bench.explain_result(spec, known)
     suites = options.suite or bench.homes
     wanted = [spec for spec in specs if spec.suite in suites and _is_wanted(spec, results, options)]
     report(f"{len(specs)} specs, {len(wanted)} to run")
@@ -177,7 +177,7 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     go = go_command(release, report)
     homes: dict[str, Source] = {}
     for module in release.modules:
-        source = unpacked(module, fetch(module, go), report)
+        source = unpack_module(module, fetch(module, go), report)
         report(f"{module}: {assert_as_published(source)} files of suites are as published")
         homes |= dict.fromkeys(module.suites, source)
     wanted = options.suite or homes
@@ -239,7 +239,7 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
                 )
                 for spec, told in zip(specs, results, strict=True):
                     if len(specs) == 1 or not is_cut_short(told):
-                        _keep(bench, spec, bench.explained(spec, told, alone=len(specs) == 1))
+                        _keep(bench, spec, bench.explain_result(spec, told, alone=len(specs) == 1))
                 usable = clean(environment)
 
 
@@ -264,7 +264,7 @@ def _arguments(bench: _Bench, environment: Environment, spec: Spec) -> tuple[str
 
 
 def _keep(bench: _Bench, spec: Spec, result: Result) -> None:
-    result = replace(result, message=shortened(result.message))
+    result = replace(result, message=shorten(result.message))
     keep_result(bench.file, spec.name, result)
     bench.report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
 

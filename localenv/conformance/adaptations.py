@@ -123,7 +123,7 @@ class AdaptationFailed(RuntimeError):
     """A replacement does not fit: its text is not there, or it touches more than environment code."""
 
 
-def adapted(texts: Mapping[str, str], adaptations: Iterable[Adaptation]) -> dict[str, str]:
+def adapt_files(texts: Mapping[str, str], adaptations: Iterable[Adaptation]) -> dict[str, str]:
     """The changed files, by path.
 
     Args:

@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from localenv.cache import cache_directory, cached
+from localenv.cache import cache_directory, get_or_make
 from localenv.conformance.modules import SUITES, Source
 from localenv.golang import BuildFailed, go_environment
 from localenv.progress import Report
@@ -22,7 +22,7 @@ def suite_binary(source: Source, suite: str, go: Path, report: Report) -> Path:
     def make(folder: Path) -> None:
         _build(source, suite, go, folder, report)
 
-    return cached(_entry(source, suite), make, report) / suite
+    return get_or_make(_entry(source, suite), make, report) / suite
 
 
 def is_built(source: Source, suite: str) -> bool:

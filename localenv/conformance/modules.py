@@ -13,13 +13,13 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from localenv.cache import cached
+from localenv.cache import get_or_make
 from localenv.conformance.adaptations import (
     ADAPTATIONS,
     CORE_ADAPTATIONS,
     OLDER_REQUIREMENTS,
     Adaptation,
-    adapted,
+    adapt_files,
     is_adaptable,
 )
 from localenv.golang import GoVersion, go_environment, toolchain
@@ -192,7 +192,7 @@ def fetch(module: Module, go: Path) -> Path:
     return Path(found["Zip"])
 
 
-def unpacked(module: Module, archive: Path, report: Report) -> Source:
+def unpack_module(module: Module, archive: Path, report: Report) -> Source:
     """The module with its adaptations, unpacked once for each set of them.
 
     Raises:
@@ -207,7 +207,7 @@ def unpacked(module: Module, archive: Path, report: Report) -> Source:
             texts = {
                 name.removeprefix(prefix): packed.read(name) for name in packed.namelist() if name[-1] != "/"
             }
-        changed = adapted(
+        changed = adapt_files(
             {name: texts[name].decode() for name in texts if is_adaptable(name)}, module.adaptations
         )
         for name, content in {**texts, **{name: text.encode() for name, text in changed.items()}}.items():
@@ -215,7 +215,7 @@ def unpacked(module: Module, archive: Path, report: Report) -> Source:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
 
-    return Source(module, cached(f"conformance-source-{digest}", make, report), archive)
+    return Source(module, get_or_make(f"conformance-source-{digest}", make, report), archive)
 
 
 def assert_as_published(source: Source) -> int:

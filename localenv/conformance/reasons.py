@@ -220,7 +220,7 @@ CLOSING_CHECKS: tuple[ClosingCheck, ...] = (
 OF_KARPENTER: tuple[Difference, ...] = (_SWITCH,)
 
 
-def explained(spec: Spec, result: Result, *, alone: bool = False, controller: str = NODELESS) -> Result:
+def explain_failure(spec: Spec, result: Result, *, alone: bool = False, controller: str = NODELESS) -> Result:
     """The result; a failure for a documented difference says so.
 
     Args:

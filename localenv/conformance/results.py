@@ -115,7 +115,7 @@ def _introduction(release: Release) -> list[str]:
     return [
         f"# Karpenter's own end-to-end suites, {release.name}",
         "",
-        f"`{_command(release)}` runs the suites of {_named(release)}",
+        f"`{_command(release)}` runs the suites of {_name_modules(release)}",
         "against this controller in the local environment and writes this page. Their assertions are",
         "compared with the published archives before they are built; only environment code is adapted, as",
         "listed at the end. A line without a result was not run; `differs` is a failure for what",
@@ -129,7 +129,7 @@ def _introduction_of_karpenter(release: Release) -> list[str]:
     return [
         f"# The real Karpenter {release.name} in the local environment",
         "",
-        f"`{_command(release, '--controller karpenter')}` runs the suites of {_named(release)}",
+        f"`{_command(release, '--controller karpenter')}` runs the suites of {_name_modules(release)}",
         "against the real Karpenter controller of the same version, in a pod of the local environment where",
         "[nodeless passes them](conformance.md), and writes this page. It judges the environment: where the",
         "real controller fails, the local AWS, cluster or kubelets do not do as the real ones.",
@@ -137,7 +137,7 @@ def _introduction_of_karpenter(release: Release) -> list[str]:
     ]
 
 
-def _named(release: Release) -> str:
+def _name_modules(release: Release) -> str:
     return " and ".join(f"`{module}`" for module in release.modules)
 
 

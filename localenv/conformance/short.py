@@ -18,7 +18,7 @@ from localenv.conformance.modules import (
     assert_as_published,
     fetch,
     go_command,
-    unpacked,
+    unpack_module,
 )
 from localenv.conformance.specs import Result, Spec, SuiteFailed, run_specs, specs_of
 from localenv.progress import Report
@@ -70,7 +70,7 @@ def run_short_list(folder: Path, report: Report) -> dict[Spec, Result]:
         }
         for suite, texts in SHORT_LIST.items():
             place = homes[suite].folder / SUITES / suite
-            specs = listed(specs_of(binaries[suite], suite, place), texts)
+            specs = select_specs(specs_of(binaries[suite], suite, place), texts)
             told = run_specs(
                 binaries[suite],
                 specs,
@@ -84,7 +84,7 @@ def run_short_list(folder: Path, report: Report) -> dict[Spec, Result]:
     return results
 
 
-def listed(specs: Iterable[Spec], texts: Iterable[str]) -> list[Spec]:
+def select_specs(specs: Iterable[Spec], texts: Iterable[str]) -> list[Spec]:
     """The specs with these names. Raises SuiteFailed when one is not there."""
     by_text = {spec.text: spec for spec in specs}
     if missing := [text for text in texts if text not in by_text]:
@@ -95,7 +95,7 @@ def listed(specs: Iterable[Spec], texts: Iterable[str]) -> list[Spec]:
 
 
 def _source(module: Module, go: Path, report: Report) -> Source:
-    source = unpacked(module, fetch(module, go), report)
+    source = unpack_module(module, fetch(module, go), report)
     assert_as_published(source)
     return source
 

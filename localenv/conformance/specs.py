@@ -189,6 +189,6 @@ def _message(entry: Mapping[str, Any]) -> str:
     return f"{said} ({file}:{where.get('LineNumber', 0)})" if said and file else said
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Beginning and end of a long failure: what was expected comes last."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from localenv.cache import cached, source_digest
+from localenv.cache import get_or_make, source_digest
 from localenv.control_plane import flags
 from localenv.environment import NAMESPACE, Environment
 from localenv.golang import (
@@ -76,7 +76,7 @@ def karpenter_charts(report: Report) -> Path:
         for chart in ("karpenter", "karpenter-crd"):
             shutil.copytree(fetched / "charts" / chart, folder / chart)
 
-    return cached(f"karpenter-charts-{source_digest(_SOURCE)}", make, report)
+    return get_or_make(f"karpenter-charts-{source_digest(_SOURCE)}", make, report)
 
 
 @contextmanager

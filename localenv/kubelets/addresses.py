@@ -20,9 +20,14 @@ _shift = 0
 
 
 def local_address(pod_ip: str) -> str:
-    """Return the loopback address that stands for a pod's: its first octet is 127."""
+    """Return the loopback address that stands for a pod's of this process: its first octet is 127."""
+    return shifted_address(pod_ip, _shift)
+
+
+def shifted_address(pod_ip: str, shift: int) -> str:
+    """Return the loopback address of a pod of the process of kubelets that has this shift."""
     octets = ipaddress.IPv4Address(pod_ip).packed
-    return str(ipaddress.IPv4Address(bytes((127, (octets[1] + _shift) % 256, *octets[2:]))))
+    return str(ipaddress.IPv4Address(bytes((127, (octets[1] + shift) % 256, *octets[2:]))))
 
 
 @contextmanager

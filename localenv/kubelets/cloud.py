@@ -83,10 +83,20 @@ class Cloud:
 
     async def boot(self, instance: Instance) -> tuple[float, bool]:
         """Seconds that an instance takes longer than usual to come up, and whether it joins at all."""
+        fault = await self._boot_fault(instance)
+        return (0.0, True) if fault is None else (float(fault["seconds"]), fault["outcome"] != "never")
+
+    async def lost_devices(self, instance: Instance) -> int:
+        """Devices of each driver that are not on an instance though its type has them."""
+        fault = await self._boot_fault(instance)
+        return 0 if fault is None else int(fault["lostDevices"])
+
+    async def _boot_fault(self, instance: Instance) -> Mapping[str, Any] | None:
         for fault in (await self._control("faults")).get("boot", ()):
             if fault["instanceType"] in (None, instance.type) and fault["zone"] in (None, instance.zone):
-                return float(fault["seconds"]), fault["outcome"] != "never"
-        return 0.0, True
+                found: Mapping[str, Any] = fault
+                return found
+        return None
 
     async def reboots(self) -> Mapping[str, int]:
         """Return how often each instance was rebooted, by id."""
@@ -103,7 +113,7 @@ class Cloud:
         return found
 
     @_in_thread
-    def terminated(self, instance_id: str) -> bool:
+    def is_terminated(self, instance_id: str) -> bool:
         """Ask about one instance by name: whether it is gone for good."""
         try:
             answer = self._ec2.describe_instances(InstanceIds=[instance_id])
@@ -112,6 +122,17 @@ class Cloud:
             return True
         states = [each["State"]["Name"] for group in answer["Reservations"] for each in group["Instances"]]
         return all(state == "terminated" for state in states)
+
+    @_in_thread
+    def instance(self, instance_id: str) -> Instance | None:
+        """Ask about one instance by name; None: EC2 does not know it."""
+        try:
+            answer = self._ec2.describe_instances(InstanceIds=[instance_id])
+        except ClientError as error:
+            _none_for(error, "InvalidInstanceID.NotFound")
+            return None
+        found = [each for group in answer["Reservations"] for each in group["Instances"]]
+        return read_instance(found[0]) if found else None
 
     @_in_thread
     def user_data(self, instance_id: str) -> str:

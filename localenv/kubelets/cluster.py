@@ -90,6 +90,6 @@ class Cluster:
                 profiles[name] = read_profile(await self._cloud.fargate_profile(self.name, name))
         self.profiles = profiles
 
-    async def described(self, name: str) -> Mapping[str, Any] | None:
+    async def describe_cluster(self, name: str) -> Mapping[str, Any] | None:
         """Return DescribeCluster of a cluster by name, as a bootstrap script asks; None if there is none."""
         return next((cluster for cluster in await self._cloud.clusters() if cluster["name"] == name), None)

@@ -13,11 +13,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from localenv.kubelets.addresses import AddressPool
 from localenv.kubelets.capacity import DEFAULT_DISK, fargate_size
-from localenv.kubelets.clock import micro_timestamp, timestamp
+from localenv.kubelets.clock import timestamp
 from localenv.kubelets.cloud import Cloud
 from localenv.kubelets.cluster import Cluster
-from localenv.kubelets.fargate_profiles import COMPUTE_TYPE, PROFILE_KEY, SCHEDULER, unsupported
-from localenv.kubelets.nodes import addresses, conditions, node_info, printed
+from localenv.kubelets.events import publish_warning
+from localenv.kubelets.fargate_profiles import COMPUTE_TYPE, PROFILE_KEY, SCHEDULER, unsupported_fields
+from localenv.kubelets.nodes import addresses, conditions, node_info, resources_as_json
 from localenv.kubelets.objects import Node, Pod, pod_requests
 from localenv.kubelets.pods import PODS_PATH
 from localenv.kubelets.quantities import Resources, parse_quantity, parse_resources
@@ -102,7 +103,7 @@ class Fargate:
         document = await persist(lambda: ignoring(self._api.get(pod.path), 404))
         if document is None:
             return
-        if refused := unsupported(document):
+        if refused := unsupported_fields(document):
             await self._refuse(
                 pod, f"Pod not supported on Fargate: fields not supported: {', '.join(refused)}"
             )
@@ -166,27 +167,9 @@ class Fargate:
 
     async def _refuse(self, pod: Pod, message: str) -> None:
         log.warning("%s: %s", pod.path, message)
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{pod.metadata.name}.", "namespace": pod.metadata.namespace},
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.metadata.namespace,
-                "name": pod.metadata.name,
-                "uid": pod.metadata.uid,
-            },
-            "type": "Warning",
-            "reason": "FailedScheduling",
-            "message": message,
-            "reportingComponent": SCHEDULER,
-            "reportingInstance": SCHEDULER,
-            "action": "Scheduling",
-            "eventTime": micro_timestamp(),
-        }
-        path = f"/api/v1/namespaces/{pod.metadata.namespace}/events"
-        await persist(lambda: ignoring(self._api.create(event, path=path), 404))
+        await publish_warning(
+            self._api, pod, "FailedScheduling", message, component=SCHEDULER, action="Scheduling"
+        )
 
 
 def _node(name: str, ip: str, zone: str, *, region: str, size: Resources, uid: str) -> dict[str, Any]:
@@ -215,8 +198,8 @@ def _node(name: str, ip: str, zone: str, *, region: str, size: Resources, uid: s
             "taints": [{"key": COMPUTE_TYPE, "value": "fargate", "effect": "NoSchedule"}],
         },
         "status": {
-            "capacity": printed(size),
-            "allocatable": printed(size),
+            "capacity": resources_as_json(size),
+            "allocatable": resources_as_json(size),
             "addresses": addresses(ip, name),
             "conditions": conditions(timestamp(), ready=True),
             "nodeInfo": node_info("amd64", "Amazon Linux 2023", machine),

@@ -72,7 +72,7 @@ def claiming_profile(
     return matching[0] if matching else None
 
 
-def unsupported(pod: Mapping[str, Any]) -> list[str]:
+def unsupported_fields(pod: Mapping[str, Any]) -> list[str]:
     """Return the fields of a pod's specification that Fargate refuses."""
     spec = pod.get("spec") or {}
     fields = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]

@@ -25,6 +25,7 @@ from localenv.kubelets.capacity import DEFAULT_DISK, instance_store
 from localenv.kubelets.clock import timestamp
 from localenv.kubelets.cloud import Cloud
 from localenv.kubelets.cluster import Cluster
+from localenv.kubelets.device_drivers import DeviceDrivers
 from localenv.kubelets.nodes import (
     UNINITIALIZED,
     Instance,
@@ -74,6 +75,7 @@ class Instances:
         *,
         nodes: Reflector[Node],
         pods: Pods,
+        drivers: DeviceDrivers,
         boot_seconds: float,
     ) -> None:
         self._api = api
@@ -83,6 +85,7 @@ class Instances:
         self._registry = registry
         self._nodes = nodes
         self._pods = pods
+        self._drivers = drivers
         self._boot_seconds = boot_seconds
         self._seen: dict[str, Instance] = {}
         self._boots: dict[str, asyncio.Task[None]] = {}
@@ -122,7 +125,7 @@ class Instances:
                 self._follow_state(instance)
         new = len(self._seen) > known_before
         for instance_id in [each for each in self._seen if each not in current]:
-            if await self._cloud.terminated(instance_id):
+            if await self._cloud.is_terminated(instance_id):
                 instance = self._seen.pop(instance_id)
                 self._tasks.start(self._end(instance), f"end of {instance_id}")
         self._delete_orphans(current)
@@ -185,7 +188,7 @@ class Instances:
                 self._tasks.start(self._delete_orphan(node, instance_id), f"orphan {instance_id}")
 
     async def _delete_orphan(self, node: Node, instance_id: str) -> None:
-        if not await self._cloud.terminated(instance_id):
+        if not await self._cloud.is_terminated(instance_id):
             return
         name, uid = node.metadata.name, node.metadata.uid
         log.info("node %s has lost its instance %s", name, instance_id)
@@ -210,7 +213,8 @@ class Instances:
         reboots = (await self._cloud.reboots()).get(instance.id, 0)
         self._reboots[instance.id] = reboots
         disk = await self._disk(instance, bootstrap, record)
-        body = registration(instance, record, bootstrap, reboots, disk)
+        drivers = await self._drivers.installed()
+        body = registration(instance, record, bootstrap, reboots, disk, drivers)
         name = instance.private_dns_name
         allocatable = parse_resources(body["status"]["allocatable"])
         self._registry.add(ManagedNode(name=name, ip=instance.private_ip, cidr=cidr, allocatable=allocatable))
@@ -246,7 +250,7 @@ class Instances:
         return bootstrap
 
     async def _describe_cluster(self, bootstrap: Bootstrap) -> Bootstrap:
-        record = await _ask_until_answered(lambda: self._cluster.described(bootstrap.cluster_name))
+        record = await _ask_until_answered(lambda: self._cluster.describe_cluster(bootstrap.cluster_name))
         if record is None:
             raise UserDataError(f"eks:DescribeCluster knows no cluster {bootstrap.cluster_name!r}")
         return replace(

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from localenv.kubelets.addresses import shifted_address
 from localenv.kubelets.simulator import READY_FILE
 from localenv.processes import Processes
 from pulumi_nodeless.names import IMAGE_REPOSITORY
@@ -106,6 +107,10 @@ class Kubelets:
         (self.directory / READY_FILE).unlink(missing_ok=True)
         self.processes.restart("kubelets")
         self._wait_until_ready()
+
+    def local_address(self, pod_ip: str) -> str:
+        """Return the address at which one of their pods is reached on this machine."""
+        return shifted_address(pod_ip, int((self.directory / READY_FILE).read_text()))
 
     def log_of(self, pod: str) -> Path:
         """Return the file with the output of an executed pod."""

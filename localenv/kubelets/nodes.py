@@ -5,18 +5,20 @@ that one adds zone, region and type and takes the taint away. Next: `instances` 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from localenv.kubelets.bootstrap import Bootstrap
 from localenv.kubelets.capacity import DEFAULT_DISK, allocatable, capacity
+from localenv.kubelets.devices import EFA, PLUGIN_RESOURCES
 from localenv.kubelets.quantities import Resources, format_quantity
 
 UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 _REGION = re.compile(r"[a-z]+(?:-[a-z]+)+-\d+")
 KUBELET_VERSION = "v1.36.3"
+_EFA_INTERFACES = ("efa", "efa-only")
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _IMAGES = {
     "AL2": "Amazon Linux 2",
@@ -35,6 +37,7 @@ class Instance:
         role_name: role of the instance profile, "" without one.
         root_device: name of the device that it boots from.
         volumes: device names and ids of its volumes.
+        efa_interfaces: network interfaces that are of EFA.
     """
 
     id: str
@@ -48,6 +51,7 @@ class Instance:
     instance_profile: str
     root_device: str = ""
     volumes: tuple[tuple[str, str], ...] = ()
+    efa_interfaces: int = 0
 
     @property
     def region(self) -> str:
@@ -78,10 +82,14 @@ def read_instance(document: Mapping[str, Any]) -> Instance:
             for block_device_mapping in document.get("BlockDeviceMappings", ())
             if "Ebs" in block_device_mapping
         ),
+        efa_interfaces=sum(
+            interface.get("InterfaceType") in _EFA_INTERFACES
+            for interface in document.get("NetworkInterfaces", ())
+        ),
     )
 
 
-def printed(resources: Resources) -> dict[str, str]:
+def resources_as_json(resources: Resources) -> dict[str, str]:
     """Return a resource list as the API's JSON has it."""
     return {name: format_quantity(name, amount) for name, amount in resources.items()}
 
@@ -97,6 +105,7 @@ def registration(
     bootstrap: Bootstrap,
     reboots: int = 0,
     disk: Decimal = DEFAULT_DISK,
+    drivers: Container[str] = (),
 ) -> dict[str, Any]:
     """Return the Node that the kubelet posts: not ready yet.
 
@@ -106,8 +115,14 @@ def registration(
         bootstrap: how its kubelet was started.
         reboots: how often the instance was rebooted.
         disk: bytes of the volume where images, logs and emptyDirs are.
+        drivers: DRA drivers of the cluster; of the devices of all others a device plugin tells.
     """
     whole = capacity(record, bootstrap, disk)
+    if instance.efa_interfaces:
+        whole[PLUGIN_RESOURCES[EFA]] = Decimal(instance.efa_interfaces)
+    for driver, resource in PLUGIN_RESOURCES.items():
+        if driver in drivers:
+            whole.pop(resource, None)
     architectures = record["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next(
         (_ARCHITECTURES[architecture] for architecture in architectures if architecture in _ARCHITECTURES),
@@ -132,8 +147,8 @@ def registration(
             "taints": [*taints, {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}],
         },
         "status": {
-            "capacity": printed(whole),
-            "allocatable": printed(allocatable(record, bootstrap, whole)),
+            "capacity": resources_as_json(whole),
+            "allocatable": resources_as_json(allocatable(record, bootstrap, whole)),
             "addresses": addresses(instance.private_ip, instance.private_dns_name),
             "conditions": [],
             "nodeInfo": {

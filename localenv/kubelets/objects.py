@@ -91,6 +91,7 @@ class PodSpec(msgspec.Struct, gc=False):
     schedulerName: str = ""  # noqa: N815 - the API's name
     hostNetwork: bool = False  # noqa: N815 - the API's name
     overhead: dict[str, str] = {}
+    resourceClaims: list[object] = []  # noqa: N815 - the API's name
     restartPolicy: str = "Always"  # noqa: N815 - the API's name
 
 

@@ -24,6 +24,8 @@ from localenv.kubernetes.reflector import Reflector
 log = logging.getLogger(__name__)
 
 PODS_PATH = "/api/v1/pods"
+#: From one attempt to get a pod's devices ready to the next.
+_PREPARE_SECONDS = 0.5
 
 
 class Execution(Protocol):
@@ -72,6 +74,8 @@ class Pods:
         self.on_gone: Callable[[Pod], None] = lambda pod: None
         #: Awaited with each pod whose containers have come up.
         self.on_running: Callable[[Pod], Awaitable[None]] = _do_nothing
+        #: Awaited with each pod that claims devices until it says that they are ready for the pod.
+        self.prepare: Callable[[Pod], Awaitable[bool]] = _is_ready
         self.bound = Reflector(
             api,
             PODS_PATH,
@@ -121,6 +125,8 @@ class Pods:
         if uid in self._halted:
             self._halted.discard(uid)
             node.held[uid] = requests
+            if not await self._prepared(pod):
+                return
             if executed:
                 await self._execution.start(pod, ip, node.ip)
                 return
@@ -148,6 +154,8 @@ class Pods:
             await self._write(pod, status)
             return
         node.held[pod.metadata.uid] = requests
+        if not await self._prepared(pod):
+            return
         ip = node.ip if pod.spec.hostNetwork or node.fargate else self._addresses.take(node.cidr)
         if executed:
             await self._execution.start(pod, ip, node.ip)
@@ -156,6 +164,15 @@ class Pods:
         if pod.metadata.uid not in self._stopping:
             await self._write(pod, running_status(pod, ip, node.ip))
             await self._came_up(pod)
+
+    async def _prepared(self, pod: Pod) -> bool:
+        """Wait for the devices that a pod claims; False: it ends before."""
+        uid = pod.metadata.uid
+        while pod.spec.resourceClaims and not await self.prepare(pod):
+            await asyncio.sleep(_PREPARE_SECONDS)
+            if uid not in self._started or uid in self._stopping:
+                return False
+        return True
 
     async def _came_up(self, pod: Pod) -> None:
         """What follows once the containers run: others hear of it, and what only sleeps ends."""
@@ -166,7 +183,7 @@ class Pods:
         began = pod.status.startTime.timestamp() if pod.status.startTime else time.time()
         await asyncio.sleep(max(0.0, began + seconds - time.time()))
         if pod.metadata.uid in self._started and pod.metadata.uid not in self._stopping:
-            await self._write(pod, {"phase": "Succeeded", **succeeded(pod)})
+            await self._write(pod, {"phase": "Succeeded", **success_status(pod)})
 
     async def _until_due(self, uid: str) -> None:
         """Wait for the end of a pod, or until it is gone."""
@@ -253,6 +270,11 @@ async def _do_nothing(_pod: Pod) -> None:
     """What follows when a pod runs, unless told otherwise."""
 
 
+async def _is_ready(_pod: Pod) -> bool:
+    """Whether what a pod claims is ready for it, unless told otherwise."""
+    return True
+
+
 def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[dict[str, str]]:
     """Return the conditions that a kubelet writes."""
     states = [
@@ -299,7 +321,7 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
     }
 
 
-def succeeded(pod: Pod) -> dict[str, Any]:
+def success_status(pod: Pod) -> dict[str, Any]:
     """Return what the status of a pod says besides whose containers have ended well."""
     now = timestamp()
     ended = [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}]

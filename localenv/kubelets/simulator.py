@@ -1,7 +1,8 @@
 """All parts of the simulated data plane, started in order and followed until told to end.
 
 Order: the proxy first (the API server may call webhooks of the cluster at once), then the collections, then
-    the webhook, then what acts. A file `ready` in the directory says that all of it stands.
+    the webhook, then what acts. A file `ready` in the directory says that all of it stands, and by how
+    much the addresses of its pods are shifted.
 """
 
 import asyncio
@@ -14,10 +15,11 @@ from typing import Any
 from localenv.kubelets.addresses import AddressPool, reserved_network
 from localenv.kubelets.cloud import Cloud
 from localenv.kubelets.cluster import Cluster
+from localenv.kubelets.device_drivers import DeviceDrivers
 from localenv.kubelets.execution import Executor
 from localenv.kubelets.fargate import Fargate
 from localenv.kubelets.instances import Instances
-from localenv.kubelets.objects import Node, ServiceAccount
+from localenv.kubelets.objects import Node, Pod, ServiceAccount
 from localenv.kubelets.pod_identity_agent import PodIdentityAgent
 from localenv.kubelets.pods import Pods
 from localenv.kubelets.registry import Registry
@@ -60,10 +62,10 @@ async def simulate(settings: Settings) -> None:
     """Run until cancelled."""
     with reserved_network() as shift:
         log.info("pods are reached on this machine in 127.0.0.0/8, second octet plus %d", shift)
-        await _simulate(settings)
+        await _simulate(settings, shift)
 
 
-async def _simulate(settings: Settings) -> None:
+async def _simulate(settings: Settings, shift: int) -> None:
     api = AsyncKubernetesApi.from_kubeconfig(settings.kubeconfig)
     cloud = Cloud(settings.aws_endpoint, settings.region)
     cluster = Cluster(cloud, api.endpoint)
@@ -78,7 +80,13 @@ async def _simulate(settings: Settings) -> None:
         start_seconds=settings.pod_start_seconds,
         stop_seconds=settings.pod_stop_seconds,
     )
-    pods.on_running = VolumeDriver(api).came_up
+    volumes, drivers = VolumeDriver(api), DeviceDrivers(api, cloud)
+
+    async def came_up(pod: Pod) -> None:
+        await volumes.came_up(pod)
+        await drivers.came_up(pod)
+
+    pods.on_running, pods.on_gone, pods.prepare = came_up, drivers.gone, drivers.prepare
     # The nodes report their deletions to `instances`, which is made after them.
     nodes: Reflector[Node] = Reflector(
         api,
@@ -87,7 +95,14 @@ async def _simulate(settings: Settings) -> None:
         on_delete=lambda node: instances.node_deleted(node),  # noqa: PLW0108 - bound later
     )
     instances = Instances(
-        api, cloud, cluster, registry, nodes=nodes, pods=pods, boot_seconds=settings.boot_seconds
+        api,
+        cloud,
+        cluster,
+        registry,
+        nodes=nodes,
+        pods=pods,
+        drivers=drivers,
+        boot_seconds=settings.boot_seconds,
     )
     fargate = Fargate(
         api, cloud, cluster, registry, nodes=nodes, pool=addresses, boot_seconds=settings.fargate_boot_seconds
@@ -113,7 +128,7 @@ async def _simulate(settings: Settings) -> None:
             group.create_task(instances.run())
             group.create_task(provisioner.run())
             log.info("ready")
-            (settings.directory / READY_FILE).touch()
+            (settings.directory / READY_FILE).write_text(str(shift))
     finally:
         await executor.stop_all()
         await webhook.stop()

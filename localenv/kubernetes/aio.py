@@ -18,8 +18,8 @@ from localenv.kubernetes.connection import (
     ApiError,
     ApiUnreachable,
     Identity,
-    decoded,
-    encoded,
+    decode_answer,
+    encode_body,
     parameters,
     read_kubeconfig,
     tls_context,
@@ -82,7 +82,7 @@ class AsyncKubernetesApi(Verbs[Awaitable[Object]]):
     ) -> Object:
         """Send one request. Raises ApiError for a refusal, ApiUnreachable when there is no answer."""
         headers = self._identity.headers("application/json", None if body is None else content_type)
-        url, data = self.endpoint + path, encoded(body)
+        url, data = self.endpoint + path, encode_body(body)
         try:
             async with (
                 self._requests,
@@ -93,7 +93,7 @@ class AsyncKubernetesApi(Verbs[Awaitable[Object]]):
                 answer = await response.read()
         except _NO_ANSWER as error:
             raise ApiUnreachable(self.endpoint, method, path, error) from error
-        content = decoded(answer, response.headers.get("Content-Type", ""))
+        content = decode_answer(answer, response.headers.get("Content-Type", ""))
         if response.status >= 400:
             raise ApiError(method, path, response.status, content)
         return content if isinstance(content, dict) else {}
@@ -110,7 +110,7 @@ class AsyncKubernetesApi(Verbs[Awaitable[Object]]):
                 self.endpoint + path, params=parameters(query), headers=headers, timeout=timeout
             ) as response:
                 if response.status >= 400:
-                    content = decoded(await response.read(), response.headers.get("Content-Type", ""))
+                    content = decode_answer(await response.read(), response.headers.get("Content-Type", ""))
                     raise ApiError("GET", path, response.status, content)
                 yield aiter(response.content)
         except _NO_ANSWER as error:

@@ -171,7 +171,7 @@ class Connection:
         given = parameters(query)
         url = f"{self.endpoint}{path}" + (f"?{urlencode(given)}" if given else "")
         headers = self._identity.headers(accept, None if body is None else content_type)
-        data = encoded(body)
+        data = encode_body(body)
         send = partial(self._pool.request, method, url, body=data, headers=headers, timeout=timeout)
         try:
             try:
@@ -183,7 +183,7 @@ class Connection:
                 answer = send()
         except urllib3.exceptions.HTTPError as error:
             raise ApiUnreachable(self.endpoint, method, path, error) from error
-        content = decoded(answer.data, answer.headers.get("Content-Type", ""))
+        content = decode_answer(answer.data, answer.headers.get("Content-Type", ""))
         warnings = tuple(_warning_text(each) for each in answer.headers.getlist("Warning"))
         return Answer(answer.status, content, warnings)
 
@@ -254,12 +254,12 @@ def parameters(query: Mapping[str, Any] | None) -> dict[str, str]:
     }
 
 
-def encoded(body: Any) -> bytes | None:
+def encode_body(body: Any) -> bytes | None:
     """A request's body: a document as JSON, bytes as they are."""
     return body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
 
 
-def decoded(data: bytes, content_type: str) -> Any:
+def decode_answer(data: bytes, content_type: str) -> Any:
     """An answer's document, or the text where the answer is not JSON."""
     kind = content_type.partition(";")[0].strip()
     is_json = kind == "application/json" or kind.endswith("+json")

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from localenv.cache import cached, source_digest
+from localenv.cache import get_or_make, source_digest
 from localenv.golang import (
     GoProgram,
     built_with_definitions,
@@ -68,7 +68,7 @@ def provisioning_request_definition(report: Report) -> dict[str, object]:
         go = toolchain(required_go(_SOURCE), "the API of provisioning requests", report)
         shutil.copy(fetch_module(go, _SOURCE, _API) / _REQUESTS, folder / "definition.yaml")
 
-    made = cached(f"provisioning-requests-{source_digest(_SOURCE)}", make, report)
+    made = get_or_make(f"provisioning-requests-{source_digest(_SOURCE)}", make, report)
     document: dict[str, object] = yaml.safe_load((made / "definition.yaml").read_text())
     return document
 

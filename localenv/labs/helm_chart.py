@@ -132,13 +132,13 @@ class HelmChart(Lab):
         for path, before in self._before.items():
             found = self.api.find(path)
             if found is not None:
-                change = {"metadata": _restored(found["metadata"], before["metadata"])}
+                change = {"metadata": _restore_metadata(found["metadata"], before["metadata"])}
                 if found["kind"] == "ConfigMap":
                     change["data"] = _undone(found, before, "data")
                 self.api.patch(path, change)
 
 
-def _restored(metadata: Object, before: Object) -> Object:
+def _restore_metadata(metadata: Object, before: Object) -> Object:
     """What makes labels and annotations as they were, and leaves Helm out of those who own fields."""
     changes = {part: _undone(metadata, before, part) for part in ("labels", "annotations")}
     owners = [each for each in metadata.get("managedFields", []) if each["manager"] != "helm"]
@@ -175,7 +175,7 @@ def values_of_the_stack(config: Object, account: Object, deployment: Object) -> 
     repository, _, tag = container["image"].rpartition(":")
     return {
         "settings": settings,
-        "serviceAccount": {"annotations": _given(account["metadata"].get("annotations", {}))},
+        "serviceAccount": {"annotations": _aws_annotations(account["metadata"].get("annotations", {}))},
         "replicas": deployment["spec"]["replicas"],
         "controller": {
             "image": {"repository": repository, "tag": tag},
@@ -185,6 +185,6 @@ def values_of_the_stack(config: Object, account: Object, deployment: Object) -> 
     }
 
 
-def _given(annotations: Mapping[str, str]) -> dict[str, str]:
+def _aws_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     """Annotations that say something to AWS."""
     return {key: value for key, value in annotations.items() if key.startswith("eks.amazonaws.com/")}

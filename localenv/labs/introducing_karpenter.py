@@ -86,10 +86,10 @@ class IntroducingKarpenter(Lab):
             seconds=TTL_SECONDS + 60,
         )
         self.expect("not a second earlier", lambda: time.time() >= parse_time(str(stamp)) + TTL_SECONDS)
-        self.expect("the log tells it in the article's stages", lambda: self._logged(began))
+        self.expect("the log tells it in the article's stages", lambda: self._has_logged(began))
         self.expect("no instance is left", lambda: not self.live_instances())
 
-    def _logged(self, since: float) -> bool:
+    def _has_logged(self, since: float) -> bool:
         messages = [line["message"] for line in self.log_lines(since)]
         stages = ("added TTL to empty node", "triggered termination", "cordoned node", "deleted node")
         return all(any(message.startswith(stage) for message in messages) for stage in stages)

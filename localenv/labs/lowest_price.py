@@ -51,11 +51,11 @@ class LowestPrice(FewestNodes):
         self.begin()
         self.five_pods("1")
         self._cheaper("test 1", than="t3a.2xlarge", pods=5)
-        self._reasoned("test 1")
+        self._check_reasons("test 1")
         self.empty("the nodes go when they are empty")
         self.five_pods("500m")
         self._cheaper("test 2", than="t3a.xlarge", pods=4)
-        self._reasoned("test 2")
+        self._check_reasons("test 2")
 
     def _cheaper(self, test: str, than: str, pods: int) -> None:
         """The pods that the t3a.medium has no room for are on new nodes that cost less than the article's."""
@@ -68,13 +68,13 @@ class LowestPrice(FewestNodes):
             if holding != pods or not 0 < cost < article:
                 return ""
             saved = 1 - cost / article
-            return f"{_counted(new)}: {cost:.4f} USD/h, the article's {than} {parts} ({saved:.0%} less)"
+            return f"{_count_types(new)}: {cost:.4f} USD/h, the article's {than} {parts} ({saved:.0%} less)"
 
         self.expect(
             f"{test}: {pods} pods on new nodes, for less than the article's one {than}", look, seconds=5
         )
 
-    def _reasoned(self, test: str) -> None:
+    def _check_reasons(self, test: str) -> None:
         """Each claim says why its node is of this type, and what the next ones cost."""
 
         def look() -> str:
@@ -104,6 +104,6 @@ def node_prices() -> Mapping[str, tuple[float, str]]:
     }
 
 
-def _counted(nodes: list[NodeRow]) -> str:
+def _count_types(nodes: list[NodeRow]) -> str:
     counts = Counter(node.instance_type for node in nodes)
     return ", ".join(f"{number} x {name}" for name, number in sorted(counts.items()))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from localenv.environment import NAMESPACE
-from localenv.labs.run import TEMPLATES, Lab, listed
+from localenv.labs.run import TEMPLATES, Lab, join_names
 from nodeless.api.times import parse_time
 
 _FOUND = re.compile(r"found (\d+) provisionable pods?$")
@@ -19,14 +19,14 @@ class NodelessSeries(Lab):
     title = "The NodeLess series: no node at all, then one for the pods, in seven steps"
 
     def steps(self) -> None:
-        self.expect("the controller's two pods run on Fargate nodes", self._on_fargate, detail=listed)
+        self.expect("the controller's two pods run on Fargate nodes", self._on_fargate, detail=join_names)
         self.expect("the cluster has no EC2 instance", lambda: not self.view().instances)
         self.apply("nodeless/awsnodetemplate.yaml")
         self.apply("nodeless/provisioner.yaml")
         self.expect(
             "the node template finds the stack's subnets and security group",
             lambda: (self.api.get(f"{TEMPLATES}/default").get("status") or {}).get("subnets"),
-            detail=lambda subnets: listed(subnet["zone"] for subnet in subnets or ()),
+            detail=lambda subnets: join_names(subnet["zone"] for subnet in subnets or ()),
         )
         self._began = time.time()
         self.run_pods("nodeless/web.yaml", "web", 3)
@@ -67,7 +67,11 @@ class NodelessSeries(Lab):
         """The lines that tell of so many pods; on a busy machine they may come as more than one batch."""
         lines = [line["message"] for line in self.log_lines(self._began)]
         found = [(int(match[1]), line) for line in lines if (match := _FOUND.match(line))]
-        return f"log: {listed(line for _, line in found)}" if sum(count for count, _ in found) >= pods else ""
+        return (
+            f"log: {join_names(line for _, line in found)}"
+            if sum(count for count, _ in found) >= pods
+            else ""
+        )
 
     def _event(self, kind: str, reason: str, component: str = "karpenter") -> str:
         for event in self.api.list("/api/v1/events"):

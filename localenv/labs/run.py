@@ -208,16 +208,16 @@ def run_lab(lab: Lab) -> LabResult:
     result says so, and the labs after this one still run.
     """
     try:
-        with _kept(lab, "the cluster takes what the lab gives it"):
+        with _keep_failure(lab, "the cluster takes what the lab gives it"):
             lab.steps()
     finally:
-        with _kept(lab, "what the lab made can be taken away"):
+        with _keep_failure(lab, "what the lab made can be taken away"):
             lab.clean_up()
     return lab.result
 
 
 @contextmanager
-def _kept(lab: Lab, promise: str) -> Iterator[None]:
+def _keep_failure(lab: Lab, promise: str) -> Iterator[None]:
     """Keep a failure in the result instead of raising it."""
     try:
         yield
@@ -227,6 +227,6 @@ def _kept(lab: Lab, promise: str) -> Iterator[None]:
         lab.fail(promise, error)
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names with commas."""
     return ", ".join(names)

@@ -92,9 +92,9 @@ class Progress:
                 counts = event.summary_event.resource_changes or {}
                 self.changes = {str(getattr(key, "value", key)): number for key, number in counts.items()}
             elif event.diagnostic_event is not None:
-                self._diagnosed(event.diagnostic_event)
+                self._note_diagnostic(event.diagnostic_event)
 
-    def _diagnosed(self, diagnostic: Any) -> None:
+    def _note_diagnostic(self, diagnostic: Any) -> None:
         message = _COLORS.sub("", diagnostic.message).strip()
         if diagnostic.severity == "error":
             self.errors.append((diagnostic.urn or "", message))

@@ -146,12 +146,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _guarded(context, lambda: _check_reply(self.check_configuration(wire.plain(request.news))))
+        return _run_guarded(context, lambda: _check_reply(self.check_configuration(wire.plain(request.news))))
 
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         olds = wire.plain(request.old_inputs if request.HasField("old_inputs") else request.olds)
         news = wire.plain(request.news)
-        return _guarded(context, lambda: _diff_reply(self.compare_configuration(olds, news)))
+        return _run_guarded(context, lambda: _diff_reply(self.compare_configuration(olds, news)))
 
     def Configure(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -163,7 +163,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 acceptOutputs=self.accepts_marks,
             )
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -172,14 +172,14 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             )
             return _check_reply(self.check(_token(request), wire.plain(request.news), proposal))
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Diff(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
             old, new = wire.plain(request.old_inputs), wire.plain(request.news)
             return _diff_reply(self.compare(_token(request), old, new))
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Create(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -190,7 +190,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             identity, outputs = self.create(token, inputs, request.timeout)
             return provider_pb2.CreateResponse(id=identity, properties=wire.struct(outputs))
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Read(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -203,7 +203,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 id=request.id, properties=wire.struct(outputs), inputs=wire.struct(inputs)
             )
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Update(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -215,7 +215,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             outputs = self.update(token, request.id, change, request.timeout)
             return provider_pb2.UpdateResponse(properties=wire.struct(outputs))
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -223,7 +223,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             self.delete(_token(request), request.id, inputs, state, request.timeout)
             return empty_pb2.Empty()
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
@@ -231,10 +231,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             getattr(reply, "return").CopyFrom(wire.struct(self.invoke(request.tok, wire.plain(request.args))))
             return reply
 
-        return _guarded(context, act)
+        return _run_guarded(context, act)
 
     def Construct(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _guarded(context, lambda: self.construct(request))
+        return _run_guarded(context, lambda: self.construct(request))
 
 
 class AttachedProvider:
@@ -256,7 +256,7 @@ class AttachedProvider:
         self._pool.shutdown()
 
 
-def _guarded(context: grpc.ServicerContext, act: Callable[[], ReplyT]) -> ReplyT:
+def _run_guarded(context: grpc.ServicerContext, act: Callable[[], ReplyT]) -> ReplyT:
     """Do it; what goes wrong becomes a gRPC error whose first line is the cause."""
     try:
         return act()

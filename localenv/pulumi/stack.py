@@ -129,7 +129,7 @@ class Stack:
         Raises:
             StackFailed: The command failed.
         """
-        with _ONE_PROGRAM, self._attached() as attached, self._workspace(attached) as stack:
+        with _ONE_PROGRAM, self._serve_providers() as attached, self._workspace(attached) as stack:
             try:
                 # The Automation API has no public way to run what it has no function for.
                 return str(stack._run_pulumi_cmd_sync([*arguments, "--stack", self.name]).stdout)
@@ -153,7 +153,12 @@ class Stack:
         progress = Progress(on_event)
         self.told = progress.told
         output: list[str] = []
-        with _ONE_PROGRAM, self._program, self._attached() as attached, self._workspace(attached) as stack:
+        with (
+            _ONE_PROGRAM,
+            self._program,
+            self._serve_providers() as attached,
+            self._workspace(attached) as stack,
+        ):
             try:
                 self._run(stack, operation, progress, output.append, options or {})
             except automation.CommandError as error:
@@ -183,7 +188,7 @@ class Stack:
         )
 
     @contextmanager
-    def _attached(self) -> Iterator[dict[str, str]]:
+    def _serve_providers(self) -> Iterator[dict[str, str]]:
         """The providers, serving; gives the environment that tells the engine of them."""
         with ExitStack() as closing:
             aws = AwsProvider(self._aws)

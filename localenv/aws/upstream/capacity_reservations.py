@@ -134,7 +134,7 @@ def describe(call: Call) -> dict[str, Any]:
     return {"CapacityReservations": listed} | ({"NextToken": token} if token else {})
 
 
-def targeted(data: Mapping[str, Any]) -> str:
+def target_of(data: Mapping[str, Any]) -> str:
     """The reservation that a launch template asks for; empty: none."""
     given = data.get("CapacityReservationSpecification") or {}
     return str((given.get("CapacityReservationTarget") or {}).get("CapacityReservationId") or "")
@@ -172,7 +172,7 @@ def room(
 def take(call: Call, data: Mapping[str, Any], instance_type: str, zone: str, ids: Sequence[str]) -> None:
     """Have instances take their places: those of the targeted reservation, or of open ones."""
     given = data.get("CapacityReservationSpecification") or {}
-    target, market = targeted(data), market_type(data)
+    target, market = target_of(data), market_type(data)
     for instance_id in ids:
         chosen = target
         if not chosen and given.get("CapacityReservationPreference", "open") == "open":
@@ -261,7 +261,7 @@ def _describe(state: LocalState, client: Any, record: dict[str, Any]) -> dict[st
         interruptible.settle(state, lent, len(_live_instances(state, client, lent["CapacityReservationId"])))
     used = len(_live_instances(state, client, record["CapacityReservationId"]))
     interruptible.settle(state, record, used)
-    left = max(record["TotalInstanceCount"] - used - interruptible.allocated(record), 0)
+    left = max(record["TotalInstanceCount"] - used - interruptible.count_lent(record), 0)
     shown = {**record, "State": _state(record), "AvailableInstanceCount": left}
     return {name: value for name, value in shown.items() if value is not None}
 

@@ -20,7 +20,7 @@ from localenv.aws.calls import AwsError, Call
 from localenv.aws.instance_types import instance_types, zones_of
 from localenv.aws.pricing import BOOK
 from localenv.aws.upstream import placement_groups
-from localenv.aws.upstream.capacity_reservations import market_type, room, targeted
+from localenv.aws.upstream.capacity_reservations import market_type, room, target_of
 from localenv.aws.upstream.fleet_choice import Pool
 from localenv.aws.upstream.instance_profiles import unknown_profile
 
@@ -116,7 +116,7 @@ class Market:
         return capacity, reason
 
     def _target(self, pool: Pool) -> str:
-        return targeted(self._templates[pool.config].data)
+        return target_of(self._templates[pool.config].data)
 
     def _kind(self, pool: Pool) -> str:
         """What faults call the capacity: that of a reservation is none of the on-demand pool's."""

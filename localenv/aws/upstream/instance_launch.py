@@ -211,10 +211,11 @@ def _details(data: Mapping[str, Any]) -> dict[str, Any]:
             for key, value in (
                 ("ConnectionTrackingConfiguration", network_interface.get("ConnectionTrackingSpecification")),
                 ("InterfaceType", network_interface.get("InterfaceType")),
+                ("Attachment", _attachment(network_interface) if place else None),
             )
             if value
         }
-        for network_interface in data.get("NetworkInterfaces") or ()
+        for place, network_interface in enumerate(data.get("NetworkInterfaces") or ())
     ]
     details = {
         "CpuOptions": data.get("CpuOptions"),
@@ -222,6 +223,11 @@ def _details(data: Mapping[str, Any]) -> dict[str, Any]:
         "NetworkInterfaces": interfaces if any(interfaces) else None,
     }
     return {key: value for key, value in details.items() if value}
+
+
+def _attachment(interface: Mapping[str, Any]) -> dict[str, Any]:
+    card = interface.get("NetworkCardIndex", 0)
+    return {"DeviceIndex": interface.get("DeviceIndex", 0), "NetworkCardIndex": card, "Status": "attached"}
 
 
 def run_instances(call: Call) -> dict[str, Any]:
@@ -241,6 +247,8 @@ def run_instances(call: Call) -> dict[str, Any]:
             if not call.parameters.get("BlockDeviceMappings"):
                 set_volume_sizes(call.region, instance["InstanceId"], ROOT_VOLUME_SIZE)
             forget([instance["InstanceId"]])
+        if details := _details(call.parameters):
+            call.state.instance_details.setdefault(instance["InstanceId"], {}).update(details)
     return answer
 
 

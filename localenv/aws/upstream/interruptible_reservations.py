@@ -31,7 +31,7 @@ _PREFERENCES = ("default", "retain")
 _TYPE = "adhoc"
 
 
-def allocated(record: Mapping[str, Any]) -> int:
+def count_lent(record: Mapping[str, Any]) -> int:
     """Instances that a source has lent."""
     return int((record.get(_ALLOCATION) or {}).get("InstanceCount", 0))
 
@@ -75,7 +75,7 @@ def refuse_change(record: Mapping[str, Any], *, count: int | None = None, ends: 
         )
         raise AwsError("InvalidCapacityReservationState", message)
     lent = _is_lent(record)
-    if lent and (ends or (count is not None and count < allocated(record))):
+    if lent and (ends or (count is not None and count < count_lent(record))):
         message = f"The Capacity Reservation '{identifier}' has an active interruptible capacity allocation"
         raise AwsError("InvalidCapacityReservationState", message)
 

@@ -8,7 +8,7 @@ from localenv.pulumi.aws import ecr, eks, eks_cluster, iam, messaging, network, 
 from localenv.pulumi.aws.clients import AwsClients, AwsEndpoint
 from localenv.pulumi.aws.functions import FUNCTIONS
 from localenv.pulumi.aws.replacement import FORCE_NEW
-from localenv.pulumi.aws.validation import refused
+from localenv.pulumi.aws.validation import find_refusals
 from localenv.pulumi.input_check import check_inputs
 from localenv.pulumi.provider import Provider
 from localenv.pulumi.resources import (
@@ -116,7 +116,7 @@ class AwsProvider(Provider):
         if problems := check_inputs(token, inputs):
             return Checked(dict(inputs), tuple(Fault("", problem) for problem in problems))
         checked = resource.check({k: v for k, v in inputs.items() if k not in _EVERYWHERE}, proposal)
-        return Checked(checked.inputs, (*checked.faults, *refused(token, checked.inputs)))
+        return Checked(checked.inputs, (*checked.faults, *find_refusals(token, checked.inputs)))
 
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
         return compare(token, old, new)
@@ -127,7 +127,7 @@ class AwsProvider(Provider):
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
         resource = RESOURCES[token]
         identity = resource.create(self.clients, inputs)
-        return identity, self._finished(resource, identity, inputs)
+        return identity, self._finish_creation(resource, identity, inputs)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
         computed = RESOURCES[token].read(self.clients, identity, inputs)
@@ -136,9 +136,9 @@ class AwsProvider(Provider):
     def update(self, token: str, identity: str, change: Change, timeout: float) -> Outputs:
         resource = RESOURCES[token]
         if change.state.get(UNFINISHED):
-            self._finished(resource, identity, change.old)
+            self._finish_creation(resource, identity, change.old)
         if change.old != change.new:
-            resource.update(self.clients, identity, *FORCE_NEW[token].settled(change.old, change.new))
+            resource.update(self.clients, identity, *FORCE_NEW[token].settle_inputs(change.old, change.new))
         return self._outputs(resource, identity, change.new)
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
@@ -160,7 +160,7 @@ class AwsProvider(Provider):
         if self._clients is not None:
             self._clients.close()
 
-    def _finished(self, resource: Resource[AwsClients], identity: str, inputs: Inputs) -> Outputs:
+    def _finish_creation(self, resource: Resource[AwsClients], identity: str, inputs: Inputs) -> Outputs:
         """Finish what `create` began; what fails is recorded with its id and finished next time."""
         try:
             resource.finish(self.clients, identity, inputs)
@@ -178,7 +178,7 @@ class AwsProvider(Provider):
 
 def compare(token: str, old: Inputs, new: Inputs) -> Difference:
     """What separates two sets of inputs of one resource, as the real provider sees it."""
-    return RESOURCES[token].compare(*FORCE_NEW[token].settled(old, new))
+    return RESOURCES[token].compare(*FORCE_NEW[token].settle_inputs(old, new))
 
 
 def _unknown_type(token: str) -> str:

@@ -38,7 +38,7 @@ class ForceNew:
     defaults: Inputs = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
 
-    def settled(self, old: Inputs, new: Inputs) -> tuple[Inputs, Inputs]:
+    def settle_inputs(self, old: Inputs, new: Inputs) -> tuple[Inputs, Inputs]:
         """Old and new inputs as the real provider compares them."""
         stays = {key: old[key] for key in self.kept if key in old}
         return {**self.defaults, **old}, {**self.defaults, **stays, **new}
@@ -55,22 +55,22 @@ class ForceNew:
 def _members(key: str, *members: str) -> Condition:
     """A change of one of these members of a nested input."""
 
-    def changed(old: Inputs, new: Inputs) -> bool:
+    def has_changed(old: Inputs, new: Inputs) -> bool:
         before, after = old.get(key) or {}, new.get(key) or {}
         # An attribute that is not given keeps what the cloud made of it.
         return any(member in after and before.get(member) != after[member] for member in members)
 
-    return changed
+    return has_changed
 
 
 def _admin_rights_of_creator(old: Inputs, new: Inputs) -> bool:
-    def given(inputs: Inputs) -> bool:
+    def is_given(inputs: Inputs) -> bool:
         # EKS does not tell; where they are not refused the provider records them as given.
         access = inputs.get("accessConfig") or {}
         return bool(access.get("bootstrapClusterCreatorAdminPermissions", True))
 
     # Not known yet: the engine asks so of what depends on a resource that is replaced.
-    return not wire.is_unknown(new.get("accessConfig")) and given(old) != given(new)
+    return not wire.is_unknown(new.get("accessConfig")) and is_given(old) != is_given(new)
 
 
 def _taken_away(key: str) -> Condition:

@@ -50,7 +50,7 @@ def _matching(pattern: str, said: str) -> Check:
     return lambda value: "" if compiled.fullmatch(str(value)) else f"{value!r} {said}"
 
 
-def _named(longest: int, letters: str = r"\w+=,.@-") -> Check:
+def _name_check(longest: int, letters: str = r"\w+=,.@-") -> Check:
     return _matching(f"[{letters}]{{1,{longest}}}", f"is not 1 to {longest} of the characters {letters}")
 
 
@@ -144,23 +144,23 @@ CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
         "prefixListIds": _each(_given),
     },
     "aws:iam/role:Role": {
-        "name": _named(64),
+        "name": _name_check(64),
         "assumeRolePolicy": _json,
         "description": _at_most(1000),
         "maxSessionDuration": _between(3600, 43200),
         "path": _at_most(512),
         "permissionsBoundary": _arn,
     },
-    "aws:iam/rolePolicy:RolePolicy": {"name": _named(128), "policy": _policy, "role": _not_an_arn},
-    "aws:iam/policy:Policy": {"name": _named(128), "policy": _policy},
-    "aws:iam/instanceProfile:InstanceProfile": {"name": _named(128)},
+    "aws:iam/rolePolicy:RolePolicy": {"name": _name_check(128), "policy": _policy, "role": _not_an_arn},
+    "aws:iam/policy:Policy": {"name": _name_check(128), "policy": _policy},
+    "aws:iam/instanceProfile:InstanceProfile": {"name": _name_check(128)},
     "aws:iam/openIdConnectProvider:OpenIdConnectProvider": {
         "url": _matching(r"https://[^?]+", "is no https address without a query"),
         "clientIdLists": _each(_all(_given, _at_most(255))),
         "thumbprintLists": _each(_matching(r".{40}", "is not 40 characters long")),
     },
     "aws:sqs/queue:Queue": {
-        "name": _named(80, r"0-9A-Za-z_-"),
+        "name": _name_check(80, r"0-9A-Za-z_-"),
         "delaySeconds": _between(0, 900),
         "maxMessageSize": _between(1024, 1_048_576),
         "messageRetentionSeconds": _between(60, 1_209_600),
@@ -168,15 +168,15 @@ CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
     },
     "aws:sqs/queuePolicy:QueuePolicy": {"policy": _json},
     "aws:cloudwatch/eventRule:EventRule": {
-        "name": _named(64, r"0-9A-Za-z_.-"),
+        "name": _name_check(64, r"0-9A-Za-z_.-"),
         "description": _at_most(512),
         "eventPattern": _all(_json, _at_most(4096)),
         "scheduleExpression": _at_most(256),
     },
     "aws:cloudwatch/eventTarget:EventTarget": {
         "arn": _arn,
-        "rule": _named(64, r"0-9A-Za-z_.-"),
-        "targetId": _named(64, r"0-9A-Za-z_.-"),
+        "rule": _name_check(64, r"0-9A-Za-z_.-"),
+        "targetId": _name_check(64, r"0-9A-Za-z_.-"),
     },
     "aws:ecr/repository:Repository": {
         "encryptionConfigurations": _each(_member("encryptionType", _one_of("AES256", "KMS", "KMS_DSSE"))),
@@ -245,7 +245,7 @@ TOGETHER: Final[Mapping[str, tuple[Together, ...]]] = {
 }
 
 
-def refused(token: str, inputs: Inputs) -> tuple[Fault, ...]:
+def find_refusals(token: str, inputs: Inputs) -> tuple[Fault, ...]:
     """What the real provider refuses in inputs that have the right types, with where it stands."""
     return (*_refused_values(CHECKS.get(token, {}), inputs), *_refused_sets(TOGETHER.get(token, ()), inputs))
 

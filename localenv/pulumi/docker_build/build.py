@@ -36,7 +36,7 @@ class Build:
 
     def faults(self) -> list[str]:
         """Everything because of which BuildKit would stop, or a release should."""
-        unknown = sorted(set(self.arguments) - self.dockerfile.declared())
+        unknown = sorted(set(self.arguments) - self.dockerfile.declared_arguments())
         return [
             *(f"no ARG declares the build argument {name}" for name in unknown),
             *(fault for index in range(len(self.dockerfile.stages)) for fault in self._faults_of(index)),
@@ -55,11 +55,11 @@ class Build:
         except DockerfileError as error:
             yield str(error)
         else:
-            if base not in earlier and not _pinned(base):
+            if base not in earlier and not _is_pinned(base):
                 yield f"line {stage.line}: FROM {base}: name a version or a digest"
         for one in (instruction for instruction in stage.instructions if instruction.name in _COPYING):
             origin = one.flags.get("from")
-            if origin is not None and origin not in earlier and not _pinned(origin):
+            if origin is not None and origin not in earlier and not _is_pinned(origin):
                 yield f"line {one.line}: {one.name} --from={origin}: there is no such stage before it"
             for source in one.operands[:-1] if origin is None else ():
                 if not self.context.matching(source):
@@ -97,7 +97,7 @@ class Build:
         used = {name: value for name, value in self.arguments.items() if _uses(stage, name)}
         for instruction in stage.instructions:
             if instruction.name in _CHANGING_FILES:
-                copied = self._copied(instruction)
+                copied = self._list_copied(instruction)
                 origin = instruction.flags.get("from", "")
                 inside = self._layers(by_name[origin], platform)[-1]["digest"] if origin in by_name else ""
                 parts = [
@@ -112,7 +112,7 @@ class Build:
                 layers = [*layers, _layer(hashlib.sha256(seed.encode()).hexdigest(), size)]
         return layers
 
-    def _copied(self, instruction: Instruction) -> list[str]:
+    def _list_copied(self, instruction: Instruction) -> list[str]:
         if instruction.name not in _COPYING or "from" in instruction.flags:
             return []
         return sorted(
@@ -137,7 +137,7 @@ def configuration(stage: Stage, arguments: Mapping[str, str]) -> dict[str, Any]:
     said: dict[str, Any] = {"Env": [], "Labels": {}, "ExposedPorts": {}}
     values: dict[str, str] = {}
     for instruction in stage.instructions:
-        text = _filled(instruction.text, values)
+        text = _fill_in(instruction.text, values)
         match instruction.name:
             case "ARG":
                 name, _, default = text.partition("=")
@@ -165,7 +165,7 @@ def _command(text: str) -> list[str]:
     return list(json.loads(text)) if text.startswith("[") else ["/bin/sh", "-c", text]
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def _fill_in(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"${{{name}}}", value)
     return text
@@ -178,7 +178,7 @@ def _uses(stage: Stage, argument: str) -> bool:
     )
 
 
-def _pinned(reference: str) -> bool:
+def _is_pinned(reference: str) -> bool:
     """Whether it names a digest, or a tag that is not the moving one."""
     _, _, tag = reference.rpartition("/")[2].partition(":")
     return reference == "scratch" or "@sha256:" in reference or tag not in {"", "latest"}

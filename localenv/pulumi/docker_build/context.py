@@ -39,7 +39,7 @@ def read_context(root: Path, dockerfile: Path) -> Context:
     ignore = own if own.is_file() else root / ".dockerignore"
     rules = list(_rules(ignore.read_text() if ignore.is_file() else ""))
     found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
-    kept = {name: path for name, path in found.items() if not _ignored(name, rules)}
+    kept = {name: path for name, path in found.items() if not _is_ignored(name, rules)}
     return Context(
         {name: _file_digest(path) for name, path in kept.items()},
         {name: path.stat().st_size for name, path in kept.items()},
@@ -59,7 +59,7 @@ def _rules(text: str) -> Iterator[tuple[re.Pattern[str], bool]]:
             yield re.compile(_regular_expression(pattern)), line.startswith("!")
 
 
-def _ignored(path: str, rules: list[tuple[re.Pattern[str], bool]]) -> bool:
+def _is_ignored(path: str, rules: list[tuple[re.Pattern[str], bool]]) -> bool:
     """Whether the last rule that matches the path, or a folder it lies in, ignores it."""
     ignored = False
     for pattern, kept in rules:

@@ -71,7 +71,7 @@ class Dockerfile:
         """The stage that becomes the image."""
         return self.stages[-1]
 
-    def declared(self) -> frozenset[str]:
+    def declared_arguments(self) -> frozenset[str]:
         """Every build argument that some ARG declares."""
         each = [
             instruction

@@ -53,16 +53,18 @@ def compare(old: Inputs, new: Inputs, mutable: Mutable) -> Difference:
         path for path in (*_KIND, *replacing_paths(new, mutable)) if _differs(old, new, path.split("."))
     )
     same_place = not any(path in replaces for path in (*_KIND, *OF_ANY_KIND))
-    return Difference(changed, replaces, delete_first=bool(replaces) and same_place and not _autonamed(new))
+    return Difference(
+        changed, replaces, delete_first=bool(replaces) and same_place and not _is_autonamed(new)
+    )
 
 
-def replaced(difference: Difference, new: Inputs) -> Difference:
+def force_replacement(difference: Difference, new: Inputs) -> Difference:
     """The difference of an object that is to be replaced whatever has changed."""
     changed = tuple(sorted({*difference.changed, "metadata"}))
-    return Difference(changed, (*difference.replaces, "metadata"), delete_first=not _autonamed(new))
+    return Difference(changed, (*difference.replaces, "metadata"), delete_first=not _is_autonamed(new))
 
 
-def _autonamed(inputs: Inputs) -> bool:
+def _is_autonamed(inputs: Inputs) -> bool:
     return AUTONAMED in (inputs.get("metadata", {}).get("annotations") or {})
 
 

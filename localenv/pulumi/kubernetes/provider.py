@@ -144,7 +144,7 @@ class KubernetesProvider(Provider):
             return self._release.compare(old, new)
         difference = objects.compare(old, new, self._mutable)
         if self._there and waiting.is_replaced_unready(self._api, new):
-            return objects.replaced(difference, new)
+            return objects.force_replacement(difference, new)
         return difference
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
@@ -162,10 +162,10 @@ class KubernetesProvider(Provider):
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
         if token == Release.token:
             identity = self._release.create(self._api, inputs)
-            return identity, self._released(identity, inputs)
+            return identity, self._read_release(identity, inputs)
         obj = wire.without_none(inputs)
-        path = waiting.served(self._api, obj, self.cancelled)
-        return self._made(self._writing.create(self._api, obj), path, inputs, timeout)
+        path = waiting.wait_until_served(self._api, obj, self.cancelled)
+        return self._finish_write(self._writing.create(self._api, obj), path, inputs, timeout)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
         try:
@@ -194,10 +194,10 @@ class KubernetesProvider(Provider):
     def update(self, token: str, identity: str, change: Change, timeout: float) -> Outputs:
         if token == Release.token:
             self._release.update(self._api, identity, change.old, change.new)
-            return self._released(identity, change.new)
+            return self._read_release(identity, change.new)
         obj = wire.without_none(change.new)
-        path = waiting.served(self._api, obj, self.cancelled)
-        return self._made(self._writing.update(self._api, obj), path, change.new, timeout)[1]
+        path = waiting.wait_until_served(self._api, obj, self.cancelled)
+        return self._finish_write(self._writing.update(self._api, obj), path, change.new, timeout)[1]
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
         try:
@@ -218,7 +218,9 @@ class KubernetesProvider(Provider):
             return  # its definition is gone, and with it all objects of the kind
         waiting.delete(self._api, path, waiting.patience(self.cancelled, timeout, inputs))
 
-    def _made(self, applied: Outputs, path: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
+    def _finish_write(
+        self, applied: Outputs, path: str, inputs: Inputs, timeout: float
+    ) -> tuple[str, Outputs]:
         """The id and the outputs of an object that was just written, once it is ready."""
         identity = objects.identity(applied, namespaced="namespace" in applied["metadata"])
         try:
@@ -227,7 +229,7 @@ class KubernetesProvider(Provider):
             raise ResourceFailed(str(error), identity, inputs, _outputs(applied)) from error
         return identity, _outputs(made)
 
-    def _released(self, identity: str, inputs: Inputs) -> Outputs:
+    def _read_release(self, identity: str, inputs: Inputs) -> Outputs:
         return dict(inputs) | (self._release.read(self._api, identity, inputs) or {})
 
 

@@ -75,26 +75,26 @@ def _daemon_set(api: KubernetesApi, obj: Object) -> str | None:
     status = obj.get("status") or {}
     wanted = status.get("desiredNumberScheduled", 0)
     counts = [status.get(key, 0) for key in ("updatedNumberScheduled", "numberAvailable")]
-    if _seen(obj) and all(count == wanted for count in counts):
+    if _has_observed(obj) and all(count == wanted for count in counts):
         return None
-    return f"{_called(obj)}: {status.get('numberAvailable', 0)} of {wanted} pods available"
+    return f"{_name_of(obj)}: {status.get('numberAvailable', 0)} of {wanted} pods available"
 
 
 def _stateful_set(api: KubernetesApi, obj: Object) -> str | None:
     status, wanted = obj.get("status") or {}, obj["spec"].get("replicas", 1)
     counts = [status.get(key, 0) for key in ("updatedReplicas", "readyReplicas")]
-    if _seen(obj) and all(count == wanted for count in counts):
+    if _has_observed(obj) and all(count == wanted for count in counts):
         return None
-    return f"{_called(obj)}: {status.get('readyReplicas', 0)} of {wanted} replicas ready"
+    return f"{_name_of(obj)}: {status.get('readyReplicas', 0)} of {wanted} replicas ready"
 
 
 def _job(api: KubernetesApi, obj: Object) -> str | None:
     conditions = _conditions(obj)
     if conditions.get("Failed", {}).get("status") == "True":
-        raise ResourceFailed(f"{_called(obj)} failed: {conditions['Failed'].get('message', '')}")
+        raise ResourceFailed(f"{_name_of(obj)} failed: {conditions['Failed'].get('message', '')}")
     if conditions.get("Complete", {}).get("status") == "True":
         return None
-    return f"{_called(obj)} is not complete"
+    return f"{_name_of(obj)} is not complete"
 
 
 def _pod(api: KubernetesApi, obj: Object) -> str | None:
@@ -102,7 +102,7 @@ def _pod(api: KubernetesApi, obj: Object) -> str | None:
         return None
     ready = _conditions(obj).get("Ready", {})
     return (
-        None if ready.get("status") == "True" else f"{_called(obj)} is not ready: {ready.get('message', '')}"
+        None if ready.get("status") == "True" else f"{_name_of(obj)} is not ready: {ready.get('message', '')}"
     )
 
 
@@ -112,10 +112,10 @@ def _service(api: KubernetesApi, obj: Object) -> str | None:
     if spec.get("type") == "ExternalName" or not spec.get("selector"):
         return None
     if spec.get("clusterIP") != "None" and not _has_endpoints(api, obj):
-        return f"{_called(obj)} has no ready endpoints"
+        return f"{_name_of(obj)} has no ready endpoints"
     given = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     if spec.get("type") == "LoadBalancer" and not given:
-        return f"{_called(obj)} has no address"
+        return f"{_name_of(obj)} has no address"
     return None
 
 
@@ -145,7 +145,7 @@ def _volume_claim(api: KubernetesApi, obj: Object) -> str | None:
     waits = (found or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
     if phase == ("Pending" if waits else "Bound"):
         return None
-    return f"{_called(obj)} is {phase or 'not looked at yet'}"
+    return f"{_name_of(obj)} is {phase or 'not looked at yet'}"
 
 
 def _replication_controller(api: KubernetesApi, obj: Object) -> str | None:
@@ -154,20 +154,20 @@ def _replication_controller(api: KubernetesApi, obj: Object) -> str | None:
     available = (obj.get("status") or {}).get("availableReplicas")
     if available is not None and available == wanted:
         return None
-    return f"{_called(obj)}: {available or 0} of {wanted} replicas available"
+    return f"{_name_of(obj)}: {available or 0} of {wanted} replicas available"
 
 
 def _quota(api: KubernetesApi, obj: Object) -> str | None:
     if obj["spec"].get("hard") and obj["spec"]["hard"] == (obj.get("status") or {}).get("hard"):
         return None
-    return f"{_called(obj)} is not in force"
+    return f"{_name_of(obj)} is not in force"
 
 
 def _secret(api: KubernetesApi, obj: Object) -> str | None:
     """Others than tokens of service accounts bring their data along."""
     if obj.get("type") != "kubernetes.io/service-account-token" or obj.get("data"):
         return None
-    return f"{_called(obj)} has no token"
+    return f"{_name_of(obj)} has no token"
 
 
 def _ingress(api: KubernetesApi, obj: Object) -> str | None:
@@ -180,10 +180,10 @@ def _ingress(api: KubernetesApi, obj: Object) -> str | None:
         for name in _services_of(obj):
             external = services.get(name, {}).get("spec", {}).get("type") == "ExternalName"
             if name not in known and not external:
-                return f"{_called(obj)}: service {name} has no endpoints"
+                return f"{_name_of(obj)}: service {name} has no endpoints"
     if ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress"):
         return None
-    return f"{_called(obj)} has no address"
+    return f"{_name_of(obj)} has no address"
 
 
 def _services_of(ingress: Object) -> list[str]:
@@ -195,11 +195,11 @@ def _services_of(ingress: Object) -> list[str]:
     ]
 
 
-def _seen(obj: Object) -> bool:
+def _has_observed(obj: Object) -> bool:
     return int((obj.get("status") or {}).get("observedGeneration", 0)) >= int(obj["metadata"]["generation"])
 
 
-def _called(obj: Object) -> str:
+def _name_of(obj: Object) -> str:
     return f"{obj['kind']} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 

@@ -28,7 +28,7 @@ _EXPRESSION = re.compile(r"\{(?P<path>[^{}]+)\}(?:=(?P<value>.*))?", re.DOTALL)
 Missing = Callable[[Object], str | None]
 
 
-def wanted(annotation: str) -> Missing:
+def find_missing(annotation: str) -> Missing:
     """What an object still lacks of what its annotation asks for; None: nothing.
 
     Raises:
@@ -71,7 +71,7 @@ def _lacks_condition(obj: Object, kind: str, status: str) -> str | None:
 
 
 def _path_check(expression: str) -> Missing:
-    path, value = _parsed(expression)
+    path, value = _parse_expression(expression)
 
     def missing(obj: Object) -> str | None:
         found = next((each.value for each in path.find(obj)), None)
@@ -83,7 +83,7 @@ def _path_check(expression: str) -> Missing:
     return missing
 
 
-def _parsed(expression: str) -> tuple[JSONPath, str | None]:
+def _parse_expression(expression: str) -> tuple[JSONPath, str | None]:
     """The path, and the value that is asked for there; None: any."""
     parsed = _EXPRESSION.fullmatch(expression.removeprefix(_JSONPATH))
     if parsed is None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi, Object, UnknownKind
 from localenv.pulumi.kubernetes.readiness import FIXED_SECONDS, READY
-from localenv.pulumi.kubernetes.wait_for import WAIT_FOR, wanted
+from localenv.pulumi.kubernetes.wait_for import WAIT_FOR, find_missing
 from localenv.pulumi.resources import Cancelled, ResourceFailed
 
 #: The real provider's patience with objects that become ready or go away.
@@ -101,7 +101,7 @@ def ready(api: KubernetesApi, path: str, applied: Object, patience: Patience) ->
     if annotations.get(_SKIP) == "true":
         return applied
     if asked := annotations.get(WAIT_FOR):
-        own = wanted(asked)
+        own = find_missing(asked)
         look = lambda _api, obj: own(obj)  # noqa: E731 - of the same shape as the rules by kind
     elif kind in FIXED_SECONDS:
         patience = replace(patience, seconds=FIXED_SECONDS[kind])
@@ -132,7 +132,7 @@ def is_replaced_unready(api: KubernetesApi, obj: Mapping[str, Any]) -> bool:
         return True
 
 
-def served(api: KubernetesApi, obj: Mapping[str, Any], cancelled: threading.Event) -> str:
+def wait_until_served(api: KubernetesApi, obj: Mapping[str, Any], cancelled: threading.Event) -> str:
     """The path of an object, once its kind is served: a definition takes a moment to take effect."""
     path: list[str] = []
 

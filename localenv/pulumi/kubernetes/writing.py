@@ -59,10 +59,10 @@ class Writing:
         """
         try:
             if self.upserts:
-                return api.apply(obj, field_manager=FIELD_MANAGER, force=self._forced(obj))
+                return api.apply(obj, field_manager=FIELD_MANAGER, force=self._is_forced(obj))
             return api.create(obj, field_manager=FIELD_MANAGER)
         except ApiError as error:
-            raise _refused(obj, error) from error
+            raise _refusal(obj, error) from error
 
     def update(self, api: KubernetesApi, obj: Object) -> Object:
         """Change an object.
@@ -72,9 +72,9 @@ class Writing:
         """
         try:
             _own_by_apply(api, obj)
-            return api.apply(obj, field_manager=FIELD_MANAGER, force=self._forced(obj))
+            return api.apply(obj, field_manager=FIELD_MANAGER, force=self._is_forced(obj))
         except ApiError as error:
-            raise _refused(obj, error) from error
+            raise _refusal(obj, error) from error
 
     def foresee_create(self, api: KubernetesApi, obj: Object) -> None:
         """Ask the API server whether it would make an object.
@@ -93,7 +93,7 @@ class Writing:
             # There is one that this very update may replace; the namespace comes with this update.
             immutable = error.status == 422 and "immutable" in error.message
             if not (immutable or error.status in (403, 404) or error.reason == "AlreadyExists"):
-                raise _refused(obj, error) from error
+                raise _refusal(obj, error) from error
 
     def foresee_update(self, api: KubernetesApi, obj: Object) -> None:
         """Ask the API server whether it would change an object.
@@ -104,18 +104,18 @@ class Writing:
         if not _can_ask(api, obj):
             return
         live = api.find(api.path_of(obj))
-        forced = self._forced(obj) or (live is not None and _made_by_create(live) is not None)
+        forced = self._is_forced(obj) or (live is not None and _made_by_create(live) is not None)
         try:
             api.apply(obj, field_manager=FIELD_MANAGER, force=forced, dry_run=True)
         except ApiError as error:
             if error.status not in (403, 404):
-                raise _refused(obj, error) from error
+                raise _refusal(obj, error) from error
 
-    def _forced(self, obj: Object) -> bool:
+    def _is_forced(self, obj: Object) -> bool:
         return self.forces or (obj["metadata"].get("annotations") or {}).get(_PATCH_FORCE) == "true"
 
 
-def _refused(obj: Object, error: ApiError) -> ResourceFailed:
+def _refusal(obj: Object, error: ApiError) -> ResourceFailed:
     hint = _ALREADY_EXISTS if error.reason == "AlreadyExists" else ""
     return ResourceFailed(f"{obj['kind']} {obj['metadata'].get('name', '')}: {error.message}{hint}")
 

@@ -117,10 +117,11 @@ def test_a_late_answer_is_about_something_done_already(aws: LocalAws) -> None:
 
 
 def test_boots_go_as_told_and_a_word_that_nobody_knows_is_refused(aws: LocalAws) -> None:
-    aws.set_faults(boot=[{"instanceType": "m5.large", "seconds": 3}, {"outcome": "never"}])
+    late = {"instanceType": "m5.large", "seconds": 3, "lostDevices": 2}
+    aws.set_faults(boot=[late, {"outcome": "never"}])
     assert aws.control("GET", "faults")["boot"] == [
-        {"instanceType": "m5.large", "zone": None, "seconds": 3.0, "outcome": "joins"},
-        {"instanceType": None, "zone": None, "seconds": 0.0, "outcome": "never"},
+        {"instanceType": "m5.large", "zone": None, "seconds": 3.0, "outcome": "joins", "lostDevices": 2},
+        {"instanceType": None, "zone": None, "seconds": 0.0, "outcome": "never", "lostDevices": 0},
     ]
     with pytest.raises(ValueError, match="unknown outcome 'explodes' of a boot; one of joins, never"):
         aws.set_faults(boot=[{"outcome": "explodes"}])

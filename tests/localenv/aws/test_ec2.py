@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from localenv.aws import LocalAws
 from localenv.aws.calls import Call
 from localenv.aws.keys import ACCESS_KEY, SECRET_KEY
-from localenv.aws.moto_instances import chosen
+from localenv.aws.moto_instances import choose_page
 from localenv.aws.moto_internals import MotoServer, WireResponse
 from localenv.aws.state import LocalState
 from tests.localenv.aws.world import World, instance_ids
@@ -101,9 +101,9 @@ def test_an_instance_that_was_shown_is_not_asked_of_moto_again(monkeypatch: pyte
     monkeypatch.setattr(MotoServer, "dispatch", counted)
     call = Call("ec2", "DescribeInstances", region, ACCESS_KEY, "", {}, moto, LocalState(region))
     for _ in range(5):
-        assert len(chosen(call)[0][0]["Instances"]) == 2
+        assert len(choose_page(call)[0][0]["Instances"]) == 2
     assert len(shown) == 1
     ec2.create_tags(Resources=[launched[0]["InstanceId"]], Tags=[{"Key": "a", "Value": "b"}])
-    chosen(call)
+    choose_page(call)
     assert len(shown) == 3
     ec2.terminate_instances(InstanceIds=[each["InstanceId"] for each in launched])

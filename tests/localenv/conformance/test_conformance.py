@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localenv.conformance import reasons
 from localenv.conformance.__main__ import main
-from localenv.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
+from localenv.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapt_files
 from localenv.conformance.controllers import KARPENTER, NODELESS
 from localenv.conformance.modules import (
     V1_14,
@@ -22,9 +22,9 @@ from localenv.conformance.modules import (
     Release,
     Source,
     assert_as_published,
-    unpacked,
+    unpack_module,
 )
-from localenv.conformance.reasons import SLOW, Difference, explained, is_beyond, not_here, patience
+from localenv.conformance.reasons import SLOW, Difference, explain_failure, is_beyond, not_here, patience
 from localenv.conformance.results import (
     page,
     page_of,
@@ -33,7 +33,7 @@ from localenv.conformance.results import (
     results_file,
     write_results,
 )
-from localenv.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result, shortened
+from localenv.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result, shorten
 
 MODULE = Module("example.com/suites", "v1.0.0", "h1:x", ("drift",), ADAPTATIONS)
 RELEASE = Release(MODULE, replace(MODULE, path="example.com/core", suites=()), go=(1, 26, 0))
@@ -77,7 +77,7 @@ def test_environment_code_alone_is_adapted_when_a_module_is_unpacked(source, tmp
     monkeypatch.setenv("NODELESS_CACHE", str(tmp_path / "cache"))
     elsewhere = Adaptation(ENVIRONMENT, "kube-system", "karpenter", "it runs there")
     module = replace(MODULE, adaptations=(elsewhere,))
-    made = unpacked(module, source.archive, print)
+    made = unpack_module(module, source.archive, print)
     assert (made.folder / ENVIRONMENT).read_text() == "karpenter"
     assert assert_as_published(made) == 1
     (made.folder / SUITE).write_text("Expect(1).To(Equal(2))")
@@ -94,17 +94,17 @@ def test_a_file_that_is_missing_or_one_too_many_is_refused(source):
 @pytest.mark.parametrize("file", [SUITE, "pkg/apis/v1/labels.go", "test/pkg/other/x.go", "../x.go"])
 def test_nothing_but_environment_code_may_be_adapted(file):
     with pytest.raises(AdaptationFailed, match="is no environment code"):
-        adapted({file: "old"}, [Adaptation(file, "old", "new", "why")])
+        adapt_files({file: "old"}, [Adaptation(file, "old", "new", "why")])
 
 
 def test_an_adaptation_that_no_longer_fits_is_named():
     with pytest.raises(AdaptationFailed, match="does not contain 'gone'"):
-        adapted({ENVIRONMENT: "old"}, [Adaptation(ENVIRONMENT, "gone", "new", "why")])
+        adapt_files({ENVIRONMENT: "old"}, [Adaptation(ENVIRONMENT, "gone", "new", "why")])
 
 
 def test_adaptations_of_one_file_add_up():
     both = [Adaptation(ENVIRONMENT, "a", "b", "why"), Adaptation(ENVIRONMENT, "bc", "d", "why")]
-    assert adapted({ENVIRONMENT: "ac ac", SUITE: "a"}, both) == {ENVIRONMENT: "d d"}
+    assert adapt_files({ENVIRONMENT: "ac ac", SUITE: "a"}, both) == {ENVIRONMENT: "d d"}
 
 
 @given(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1))
@@ -207,7 +207,7 @@ def test_the_pages_of_the_documentation_can_be_gone_on_from(release, controller)
 def test_a_long_failure_keeps_its_end_where_the_expectation_stands(text):
     text = " ".join(text.split())
     entries = [entry("failed", message=f"Expected {text} to equal three")]
-    message = shortened(read_result([{"SuiteDescription": "Drift", "SpecReports": entries}], SPEC).message)
+    message = shorten(read_result([{"SuiteDescription": "Drift", "SpecReports": entries}], SPEC).message)
     assert message.startswith("Expected") and "to equal three (suite" in message
     assert len(message) < 500
 
@@ -232,8 +232,8 @@ def test_a_long_failure_keeps_its_end_where_the_expectation_stands(text):
 )
 def test_a_failure_is_a_difference_only_where_both_spec_and_failure_are_those_told_of(name, message, outcome):
     suite, _, text = name.partition(": ")
-    assert explained(Spec(suite, "", text), Result(Outcome.FAIL, 1.0, message)).outcome == outcome
-    assert explained(Spec(suite, "", text), Result(Outcome.PASS, 1.0)).outcome == Outcome.PASS
+    assert explain_failure(Spec(suite, "", text), Result(Outcome.FAIL, 1.0, message)).outcome == outcome
+    assert explain_failure(Spec(suite, "", text), Result(Outcome.PASS, 1.0)).outcome == Outcome.PASS
 
 
 def test_specs_are_left_out_for_a_reason_only():
@@ -265,7 +265,7 @@ def test_only_the_check_of_all_labels_is_left_out_and_only_of_a_spec_that_ran_al
     suite, message, alone, outcome
 ):
     spec = Spec(suite, "Scheduling", "Scheduling MinValuesPolicyStrict Labels should work")
-    assert explained(spec, Result(Outcome.FAIL, 3.0, message), alone=alone).outcome == outcome
+    assert explain_failure(spec, Result(Outcome.FAIL, 3.0, message), alone=alone).outcome == outcome
 
 
 @given(st.lists(st.text("abc.-/", min_size=1), min_size=1, max_size=60))
@@ -276,7 +276,7 @@ def test_a_spec_that_ran_alone_may_leave_out_any_number_of_labels(labels):
     )
     report = closing(message) | {"ContainerHierarchyTexts": [], "LeafNodeText": spec.text}
     result = read_result([{"SuiteDescription": "Scheduling", "SpecReports": [report]}], spec)
-    assert explained(spec, result, alone=True).outcome == Outcome.PASS
+    assert explain_failure(spec, result, alone=True).outcome == Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_spec_that_ran_alone_may_leave_out_any_number_of_labels(labels):
 )
 def test_hashes_on_pools_and_node_classes_are_a_difference_and_drift_is_none(suite, kind, message, outcome):
     spec = Spec(suite, "Drift", f"Drift should update the {kind}-hash annotation on the {kind} and nodeclaim")
-    assert explained(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome
+    assert explain_failure(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome
 
 
 @given(st.floats(1, 2000))
@@ -338,7 +338,7 @@ def test_a_spec_has_the_time_that_it_is_given_or_needs(seconds):
 )
 def test_node_overlays_differ_in_what_they_would_change_and_in_nothing_else(text, message, outcome):
     spec = Spec("scheduling", "Scheduling", f"Node Overlay should provision {text}")
-    assert explained(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome
+    assert explain_failure(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -381,8 +381,8 @@ def test_results_of_the_two_controllers_are_kept_apart(tmp_path, monkeypatch):
 def test_a_failure_is_told_by_the_differences_of_the_controller_that_was_judged(monkeypatch):
     failed = Result(Outcome.FAIL, 3.0, "expected 2 created nodes, had 4")
     spec = Spec("scheduling", "Scheduling", "x should provision a node for a deployment")
-    assert explained(spec, failed).outcome == Outcome.DIFFERS
-    assert explained(spec, failed, controller=KARPENTER).outcome == Outcome.FAIL
+    assert explain_failure(spec, failed).outcome == Outcome.DIFFERS
+    assert explain_failure(spec, failed, controller=KARPENTER).outcome == Outcome.FAIL
     known = Difference("^scheduling: ", "^expected 2", "it counts otherwise here")
     monkeypatch.setattr(reasons, "OF_KARPENTER", (known,))
-    assert explained(spec, failed, controller=KARPENTER).message == "it counts otherwise here"
+    assert explain_failure(spec, failed, controller=KARPENTER).message == "it counts otherwise here"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localenv.cache import cache_directory, cached, locked, source_digest
+from localenv.cache import cache_directory, get_or_make, hold_lock, source_digest
 from localenv.progress import StreamReport, silent
 
 
@@ -48,8 +48,8 @@ def test_an_entry_is_made_once(tmp_path: Path) -> None:
         made.append(folder)
         (folder / "program").write_text("x")
 
-    first = cached("entry-1", make, silent)
-    second = cached("entry-1", make, silent)
+    first = get_or_make("entry-1", make, silent)
+    second = get_or_make("entry-1", make, silent)
 
     assert first == second
     assert (first / "program").read_text() == "x"
@@ -62,7 +62,7 @@ def test_what_fails_halfway_is_not_published() -> None:
         raise RuntimeError("compiler says no")
 
     with pytest.raises(RuntimeError, match="compiler says no"):
-        cached("entry-2", make, silent)
+        get_or_make("entry-2", make, silent)
 
     assert [path.name for path in cache_directory().iterdir() if path.is_dir()] == []
 
@@ -72,8 +72,8 @@ def test_a_second_process_waits_for_the_first_and_says_so() -> None:
         [
             sys.executable,
             "-c",
-            "from localenv.cache import locked; from localenv.progress import silent\n"
-            "with locked('entry-3', silent): print('held', flush=True); input()",
+            "from localenv.cache import hold_lock; from localenv.progress import silent\n"
+            "with hold_lock('entry-3', silent): print('held', flush=True); input()",
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ def test_a_second_process_waits_for_the_first_and_says_so() -> None:
         waiting.set()
 
     got: list[Path] = []
-    second = threading.Thread(target=lambda: got.append(cached("entry-3", lambda _: None, report)))
+    second = threading.Thread(target=lambda: got.append(get_or_make("entry-3", lambda _: None, report)))
     second.start()
     assert waiting.wait(10)
     assert got == []
@@ -105,8 +105,8 @@ def test_a_killed_holder_frees_its_lock() -> None:
         [
             sys.executable,
             "-c",
-            "from localenv.cache import locked; from localenv.progress import silent\n"
-            "with locked('entry-4', silent): print('held', flush=True); input()",
+            "from localenv.cache import hold_lock; from localenv.progress import silent\n"
+            "with hold_lock('entry-4', silent): print('held', flush=True); input()",
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -115,7 +115,7 @@ def test_a_killed_holder_frees_its_lock() -> None:
         assert holder.stdout is not None
         holder.stdout.readline()
         holder.kill()
-    with locked("entry-4", silent):
+    with hold_lock("entry-4", silent):
         pass
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from localenv.kubelets.addresses import AddressPool, local_address, reserved_network
 from localenv.kubelets.authorization import mapped_roles, without_path
-from localenv.kubelets.fargate_profiles import FargateProfile, Selector, claiming_profile, unsupported
+from localenv.kubelets.fargate_profiles import FargateProfile, Selector, claiming_profile, unsupported_fields
 from localenv.kubelets.nodes import Instance
 from localenv.kubelets.pod_identity import fargate_patches, identity_patches
 from localenv.kubelets.service_proxy import ProxyError, ready_endpoints, service_port
@@ -81,7 +81,7 @@ def test_fargate_names_what_it_cannot_run() -> None:
         "spec": {"hostNetwork": True, "containers": [container], "volumes": [{"name": "v", "hostPath": {}}]}
     }
 
-    assert unsupported(pod) == [
+    assert unsupported_fields(pod) == [
         "hostNetwork",
         "containers[c].securityContext.privileged",
         "containers[c].ports.hostPort",

@@ -45,7 +45,8 @@ def joined(family: str, volumes: dict[str, str], inside: int = 0, *, raid: bool 
     }
     nothing: Any = SimpleNamespace()
     cloud: Any = Disks()
-    kubelets = Instances(nothing, cloud, nothing, nothing, nodes=nothing, pods=nothing, boot_seconds=0.0)
+    parts = {"nodes": nothing, "pods": nothing, "drivers": nothing}
+    kubelets = Instances(nothing, cloud, nothing, nothing, **parts, boot_seconds=0.0)
     instance, started = read_instance(document), replace(bootstrap(family), instance_store_raid=raid)
     record = {**_record(2, 8192, 3, 12), "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]}}
     if inside:

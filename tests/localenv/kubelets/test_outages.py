@@ -48,6 +48,7 @@ def test_an_aws_that_stood_still_is_asked_again_soon(seconds: float, failure: Ex
             nothing,
             nodes=nodes,
             pods=nothing,
+            drivers=nothing,
             boot_seconds=0.0,  # type: ignore[arg-type]
         )
         running = asyncio.create_task(follower.run())

@@ -50,16 +50,22 @@ class World:
         )
 
     def launch(
-        self, user_data: str, *, instance_type: str = "t3a.large", profile: str = "nodes", address: str = ""
+        self,
+        user_data: str,
+        *,
+        instance_type: str = "t3a.large",
+        profile: str = "nodes",
+        address: str = "",
+        interfaces: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """Start an instance, with this address if there is one; return its description."""
+        """Start an instance, with this address or these interfaces if given; return its description."""
         ec2 = self.aws.client("ec2")
         answer = ec2.run_instances(
             ImageId=self.image,
             InstanceType=instance_type,
             MinCount=1,
             MaxCount=1,
-            SubnetId=self.subnets[0],
+            **({"SubnetId": self.subnets[0]} if interfaces is None else {"NetworkInterfaces": interfaces}),
             UserData=user_data,
             IamInstanceProfile={"Name": profile},
             **({"PrivateIpAddress": address} if address else {}),

@@ -15,7 +15,7 @@ from localenv.control_plane import ControlPlane
 from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import StackFailed
 from localenv.pulumi.kubernetes.readiness import FIXED_SECONDS, READY
-from localenv.pulumi.kubernetes.wait_for import wanted
+from localenv.pulumi.kubernetes.wait_for import find_missing
 from localenv.pulumi.kubernetes.waiting import Patience, delete
 from localenv.pulumi.resources import ResourceFailed
 from tests.localenv.pulumi.conftest import Shop
@@ -210,7 +210,7 @@ def test_an_ingress_waits_for_the_endpoints_of_its_services_and_for_an_address(
 @pytest.mark.parametrize("asked", ["[]", "jsonpath=.status", "jsonpath={.status[}", "phase=Bound"])
 def test_what_cannot_be_waited_for_is_refused(asked: str) -> None:
     with pytest.raises(ResourceFailed, match=WAIT_FOR):
-        wanted(asked)
+        find_missing(asked)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_what_cannot_be_waited_for_is_refused(asked: str) -> None:
 def test_what_is_there_is_not_waited_for(asked: str) -> None:
     conditions = [{"type": "Failed", "status": "False"}, {"type": "Ready", "status": "True"}]
     status = {"phase": "Bound", "count": 3, "addresses": [{"ip": "10.0.0.1"}], "conditions": conditions}
-    assert wanted(asked)({"kind": "Thing", "metadata": {"name": "one"}, "status": status}) is None
+    assert find_missing(asked)({"kind": "Thing", "metadata": {"name": "one"}, "status": status}) is None
 
 
 @pytest.mark.parametrize("kind", ["Pod", "ConfigMap"])

@@ -109,7 +109,7 @@ class Shared:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
     folder = tmp_path_factory.mktemp("machine")
     found = sdks.hosts(language_hosts())
-    hosts = sdks._linked(found, folder / "hosts")
+    hosts = sdks._link_hosts(found, folder / "hosts")
     executor = found["python"].parent / "pulumi-language-python-exec"
     (hosts / executor.name).symlink_to(executor)
     return Shared(folder / "home", folder / "environments", hosts)

@@ -8,7 +8,7 @@ import pytest
 
 from localenv.pulumi import wire
 from localenv.pulumi.aws.provider import RESOURCES
-from localenv.pulumi.aws.validation import CHECKS, TOGETHER, refused
+from localenv.pulumi.aws.validation import CHECKS, TOGETHER, find_refusals
 
 ROLE = "arn:aws:iam::123456789012:role/node"
 #: Token, input, a value that is refused, one that is taken.
@@ -68,7 +68,7 @@ RULE, GROUP_RULE = "aws:cloudwatch/eventRule:EventRule", "aws:ec2/securityGroupR
 
 def faults(token: str, inputs: dict[str, Any]) -> list[str]:
     """The inputs that are refused for their own values."""
-    return [fault.path for fault in refused(token, inputs) if "can be given" not in fault.reason]
+    return [fault.path for fault in find_refusals(token, inputs) if "can be given" not in fault.reason]
 
 
 @pytest.mark.parametrize(("token", "key", "bad", "good"), VALUES)
@@ -99,7 +99,7 @@ def test_a_value_is_refused_by_its_input_and_one_beside_it_taken(
     ],
 )
 def test_inputs_that_exclude_or_need_each_other(token: str, inputs: dict[str, Any], taken: bool) -> None:
-    assert (not refused(token, inputs)) == taken
+    assert (not find_refusals(token, inputs)) == taken
 
 
 def test_checks_are_of_inputs_that_are_taken() -> None:

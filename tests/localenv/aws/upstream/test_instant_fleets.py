@@ -91,6 +91,18 @@ def test_an_instance_tells_the_cores_and_the_tracking_that_its_template_asks_for
     assert "ConnectionTrackingConfiguration" not in interfaces[other]
 
 
+def test_an_instance_tells_of_every_interface_of_its_template(world: World) -> None:
+    cards = [
+        {"NetworkCardIndex": card, "DeviceIndex": min(card, 1), "InterfaceType": "efa"} for card in range(4)
+    ]
+    template = world.launch_template(NetworkInterfaces=cards)
+    (made,) = instance_ids(world.fleet(world.config(template, ["p4d.24xlarge"])))
+    told = world.instance(made)["NetworkInterfaces"]
+    assert [interface["InterfaceType"] for interface in told] == ["efa"] * 4
+    assert [interface["Attachment"]["NetworkCardIndex"] for interface in told[1:]] == [1, 2, 3]
+    assert len({interface["NetworkInterfaceId"] for interface in told}) == 4
+
+
 def test_prioritized_takes_the_lowest_priority_number(world: World) -> None:
     config = world.config(world.launch_template(), ["t3a.small"], ("us-east-1a",), Priority=2.0)
     config["Overrides"] += world.config("pool", ["m5.large"], ("us-east-1b",), Priority=1.0)["Overrides"]
