@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.packing_bounds import missed, missed_together, over_bound
+from bench.packing_bounds import find_misses, missed_together, over_bound
 from tests.scheduling.feasibility import Checker
 from tests.scheduling.made_problems import batch_problem
 from tests.scheduling.problems import FOLDER
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         print(_row(name, fast, full, known))
         for fault in faults[:5]:
             print(f"    WRONG: {fault}")
-        for fault in missed(name, fast, full, known):
+        for fault in find_misses(name, fast, full, known):
             print(f"    missed: {fault}")
         answers.append((name, full, known))
         wrong += bool(faults)

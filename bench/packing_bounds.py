@@ -22,7 +22,7 @@ _WORST, _AVERAGE = 0.05, 0.03
 Answer = Mapping[str, Any]
 
 
-def missed(name: str, fast: Answer, full: Answer, known: Answer) -> list[str]:
+def find_misses(name: str, fast: Answer, full: Answer, known: Answer) -> list[str]:
     """What the answers to one problem miss; `known` is what is recorded of the other scheduler."""
     seconds, theirs = fast["solveCpuSeconds"], known.get("totalHourlyPrice")
     faults = []

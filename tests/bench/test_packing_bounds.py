@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.packing_bounds import missed, missed_together
+from bench.packing_bounds import find_misses, missed_together
 
 KNOWN = {
     "solveSeconds": 10.0,
@@ -18,7 +18,7 @@ def answer(cost=82.0, seconds=0.1, pods=1000, bound=79.0):
 
 
 def test_an_answer_that_is_fast_cheap_and_near_its_bound_misses_nothing():
-    assert missed("taints", answer(99), answer(), KNOWN) == []
+    assert find_misses("taints", answer(99), answer(), KNOWN) == []
     assert missed_together([("taints", answer(), KNOWN)]) == []
 
 
@@ -35,7 +35,7 @@ def test_an_answer_that_is_fast_cheap_and_near_its_bound_misses_nothing():
 )
 def test_what_an_answer_misses_is_said_with_its_figures(name, fast, full, said):
     known = KNOWN if name != "lab" else {**KNOWN, "solveSeconds": 0.001}
-    assert said in missed(name, fast, full, known)
+    assert said in find_misses(name, fast, full, known)
 
 
 def test_averages_are_taken_over_all_answers():

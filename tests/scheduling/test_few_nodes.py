@@ -94,6 +94,9 @@ def planned(batch, there, nodes):
 @settings(max_examples=int(os.environ.get("FEW_NODES", "40")), deadline=None)
 @given(GROUPS, st.lists(st.sampled_from(["1500m", "3"]), max_size=2), st.sampled_from([None, 1, 2, 3]))
 @example([(278, 4, 2, 0), (548, 8, 2, 0), (720, 2, 3, 0)], ["3", "3"], None)  # no new node at all
+@example(
+    [(406, 1, 3, 0), (1118, 2, 3, 0), (1783, 4, 1, 0), (2833, 2, 3, 0)], ["3"], 3
+)  # two more than first fit
 def test_the_plan_is_the_cheapest_with_no_more_nodes_than_are_wanted(groups, rooms, nodes):
     if rooms:  # pods with rules keep the room on existing nodes that first fit gives them
         groups = [(*each[:3], 0) for each in groups]

@@ -3,7 +3,7 @@
 The same program has the same answer on every machine, for work is bounded by counting, never by a clock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import highspy
@@ -50,6 +50,54 @@ def tree_search(most_nodes: int, gap: float, **options: float | bool) -> highspy
     )
 
 
+def whole_numbers_of(
+    program: highspy.Highs, columns: Sequence[int], most_nodes: int, gap: float, **options: float | bool
+) -> highspy.Highs:
+    """A search for the optimum of a linear program in which some columns are whole numbers.
+
+    Args:
+        program: The program.
+        columns: Those of its columns.
+        most_nodes: Nodes of the search tree at most.
+        gap: How much worse than the best the answer may be, as the objective counts.
+        options: Others, by HiGHS's names.
+    """
+    solver = tree_search(most_nodes, gap, **options)
+    solver.passModel(program.getLp())
+    kinds = np.array([highspy.HighsVarType.kInteger] * len(columns))
+    solver.changeColsIntegrality(len(columns), np.array(columns, dtype=np.int32), kinds)
+    return solver
+
+
+def run_within(solver: highspy.Highs, checks: int) -> int:
+    """Run a search of whole numbers, which ends with what it has when it has looked so often whether to end.
+
+    It does so around every linear program that it solves, at the first node of the search tree as well, where
+    nodes say nothing of the work.
+
+    Args:
+        solver: The search.
+        checks: How often at most.
+
+    Returns:
+        How often it did.
+    """
+    done = 0
+
+    def look(event: highspy.HighsCallbackEvent) -> None:
+        nonlocal done
+        done += 1
+        if done >= checks:
+            event.interrupt()
+
+    solver.cbMipInterrupt.subscribe(look)
+    solver.run()
+    # HiGHS and what it calls refer to each other.
+    solver.cbMipInterrupt.clear()
+    solver.disableCallbacks()
+    return done
+
+
 def _with_options(solver: highspy.Highs, options: dict[str, float | bool | str]) -> highspy.Highs:
     for name, value in options.items():
         solver.setOptionValue(name, value)
@@ -90,13 +138,20 @@ class Rows:
         self, gain: Values, lower: Values, upper: Values, sense: highspy.ObjSense
     ) -> highspy.HighsLp:
         """A program with these rows and variables that are whole numbers, by what each of them counts."""
+        model = self.of_fractions(gain, lower, upper, sense)
+        model.integrality_ = [highspy.HighsVarType.kInteger] * len(gain)
+        return model
+
+    def of_fractions(
+        self, gain: Values, lower: Values, upper: Values, sense: highspy.ObjSense
+    ) -> highspy.HighsLp:
+        """A program with these rows and variables, by what each of them counts."""
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(gain), len(self)
         model.sense_ = sense
         model.col_cost_ = gain
         model.col_lower_ = lower
         model.col_upper_ = upper
-        model.integrality_ = [highspy.HighsVarType.kInteger] * len(gain)
         model.row_lower_, model.row_upper_ = np.array(self.lower), np.array(self.upper)
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         model.a_matrix_.start_ = np.array([*self.starts, len(self.index)], dtype=np.int32)
@@ -111,6 +166,27 @@ def whole_numbers(solver: highspy.Highs) -> NDArray[np.int64] | None:
         return None
     answer: NDArray[np.int64] = np.rint(np.array(solver.getSolution().col_value)).astype(np.int64)
     return answer
+
+
+def bound_of(solver: highspy.Highs) -> float | None:
+    """What no answer of a program of whole numbers counts less than, after a run; None: not known."""
+    if solver.getModelStatus() not in _ENDED:
+        return None
+    bound = float(solver.getInfo().mip_dual_bound)
+    return bound if abs(bound) < highspy.kHighsInf else None
+
+
+#: How a search of whole numbers ends that has an answer, or might have found one.
+_ENDED = (
+    highspy.HighsModelStatus.kOptimal,
+    highspy.HighsModelStatus.kSolutionLimit,
+    highspy.HighsModelStatus.kInterrupt,
+)
+
+
+def tree_of(solver: highspy.Highs) -> int:
+    """Nodes of the search tree of the last run."""
+    return max(1, int(solver.getInfo().mip_node_count))
 
 
 def iterations_of(solver: highspy.Highs) -> int:

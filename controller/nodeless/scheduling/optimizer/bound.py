@@ -19,25 +19,37 @@ Where there are too many pairs of class and shape, classes that may run on the s
 together: their requests of each resource become a class of their own. What is given up is that a
 pod's resources must come from one node, and limits on one host, so the bound can only get lower.
 Classes that need many nodes because of such limits stay apart as far as the number of pairs allows.
+Limits of pools leave many more shapes, for of two types the smaller one counts less against them: there such
+liquids are poured together as well as may run on different shapes of the same pools.
 
 Both programs are solved by HiGHS with a limit on simplex iterations; when it is reached, there is
 no bound (None).
+
+Whole nodes
+-----------
+In fractions one pod on the cheapest node that holds it has a bound of a fraction of that node. So z_s is a
+whole number, as far as the time box allows: of few pods or few classes with every way to fill small nodes
+(`whole_nodes`, which proves many plans to be the cheapest), of more in the program above.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.highs import quiet_solver
+from nodeless.scheduling.capacity.highs import bound_of, iterations_of, quiet_solver, whole_numbers_of
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.meter import Meter
+from nodeless.scheduling.optimizer.cover import Cover
+from nodeless.scheduling.optimizer.covering import caps_of
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.items import HostLimits, Item
 from nodeless.scheduling.optimizer.shapes import Shapes, shapes_for
+from nodeless.scheduling.optimizer.whole_nodes import SAME, KnownBounds, whole_nodes
+from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
 from nodeless.scheduling.spread.sharing import ENDLESS
 
@@ -50,6 +62,14 @@ _ITERATIONS = 20000
 _PAIR = 20e-9
 #: What rounding in the simplex may add to the bound, as a share.
 _ROUNDING = 1e-7
+#: Pods, or classes, up to which `whole_nodes` is asked.
+_WHOLE_PODS, _WHOLE_CLASSES = 150, 25
+#: Nodes in fractions beyond which whole ones raise the bound by less than it takes to know.
+_MANY_NODES = 200.0
+#: Seconds for each variable of the program at a node of the search tree, and nodes of it, as a rule.
+_VARIABLE, _LEAST_TREE, _MOST_TREE = 11e-6, 10, 500
+#: What prices add up to in a program of whole numbers, about: HiGHS's tolerances are fixed amounts.
+_SCALE = 1000.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,10 +93,24 @@ def lower_bound(
     budgets: RemainingLimits,
     tables: Sequence[PoolTable],
     meter: Meter,
+    effort: Effort,
+    price: float,
+    known: KnownBounds,
 ) -> float | None:
     """Dollars an hour that no plan for these numbers of pods can go below.
 
-    None when it is not found, or not within what `meter` allows.
+    Args:
+        classes: The pods, and how many of each class are placed.
+        standing: The existing nodes.
+        budgets: The limits of pools.
+        tables: The usable pools, heaviest first.
+        meter: Counts what goes before the programs.
+        effort: What whole nodes may take; without any they are bought in fractions.
+        price: Of the plan that the bound is for, in dollars an hour.
+        known: Bounds that were found while the plan was made.
+
+    Returns:
+        None when it is not found, or not within what `meter` allows.
     """
     items, owners = _items(classes, tables, meter)
     if not items:
@@ -84,24 +118,91 @@ def lower_bound(
     shapes = None if meter.over else shapes_for(items, meter)
     if shapes is None:
         return None
-    room, there = standing.at_most(items, meter)
+    room, there, alike = standing.at_most(items, meter)
     meter.spend(_PAIR * len(items) * (len(shapes) + len(room)))
     if meter.over:
         return None
     allowed = np.concatenate([shapes.allowed, there])
-    pod_classes = _pod_classes(items, owners, allowed)
+    pod_classes = every = _pod_classes(items, owners, allowed)
     if _pairs(pod_classes) > _PAIRS:
         pod_classes = _fewer(pod_classes)
     if _pairs(pod_classes) > _PAIRS:
         pod_classes = _poured(pod_classes)
+    if _pairs(pod_classes) > _PAIRS:
+        pod_classes = _widened(pod_classes, lambda pods: _pools_of(pods, shapes))
+    if _pairs(pod_classes) > _PAIRS:
+        pod_classes = _widened(pod_classes, lambda _: b"")
     if _pairs(pod_classes) > _PAIRS:
         return None
     requests: Amounts = np.array([item.pods.requests for item in items], dtype=np.int64)
     divisors: Amounts = np.maximum(np.gcd.reduce(requests, axis=0), 1)
     whole = np.concatenate([np.maximum(shapes.room, 0), np.maximum(room, 0)])
     left = [budgets.left(table, ()) for table in shapes.tables]
-    bound = _Program(shapes, whole // divisors * divisors, pod_classes, left).solve()
-    return None if bound is None else max(0.0, bound * (1 - _ROUNDING))
+    whole = whole // divisors * divisors
+    program = _Program(shapes, whole, pod_classes, left, alike)
+    bound = program.solve()
+    if bound is None:
+        return None
+    bounds = [bound]
+    if bound < price * (1 - SAME) and program.nodes < _MANY_NODES:
+        if sum(pods.number for pods in every) <= _WHOLE_PODS or len(every) <= _WHOLE_CLASSES:
+            cover, hosts = (
+                _cover(shapes, np.concatenate([shapes.room, room]), every, left),
+                HostLimits(_first_items(items, owners)),
+            )
+            if alike == 1 or not hosts.count:
+                bounds.append(_on_whole_nodes(cover, hosts, effort, price, known))
+        # The program with as few variables for more pods has nothing to add to the one for few.
+        if max(bounds) == bound:
+            bounds.append(program.solve_whole(effort, price) or 0.0)
+    # A bound above what the plan costs would be wrong: programs of whole numbers are not trusted then.
+    bound = max(each for each in bounds if each <= max(price * (1 + SAME), bound))
+    return max(0.0, bound * (1 - _ROUNDING))
+
+
+def _on_whole_nodes(
+    cover: Cover, hosts: HostLimits, effort: Effort, price: float, known: KnownBounds
+) -> float:
+    bound = known.of(cover, hosts)
+    if bound is None:
+        found = whole_nodes(cover, hosts, effort, below=price)
+        bound = found.bound if found is not None else 0.0
+    return min(bound, price)
+
+
+def _first_items(items: Sequence[Item], owners: Sequence[int]) -> list[Item]:
+    """One item of each class."""
+    return list({owner: item for item, owner in reversed(list(zip(items, owners, strict=True)))}.values())[
+        ::-1
+    ]
+
+
+def _cover(shapes: Shapes, room: Amounts, pod_classes: Sequence[_PodClass], left: Sequence[Amounts]) -> Cover:
+    """The classes as items to cover, at prices without corrections; existing nodes are the last shapes."""
+    there = len(room) - len(shapes)
+    uses, caps = caps_of(shapes, left, there)
+    nothing = np.zeros(0)
+    whole = Shapes(
+        shapes.tables,
+        np.concatenate([shapes.pool, np.full(there, -1, dtype=np.intp)]),
+        room,
+        np.concatenate([shapes.price, np.zeros(there)]),
+        [*shapes.charge, *([np.zeros(0, dtype=np.int64)] * there)],
+        np.array([pods.allowed for pods in pod_classes]).T,
+    )
+    return Cover(
+        whole,
+        np.array([pods.requests for pods in pod_classes], dtype=np.int64),
+        np.array([pods.number for pods in pod_classes], dtype=np.int64),
+        whole.price,
+        uses,
+        caps,
+        np.zeros(len(pod_classes)),
+        whole.pool < 0,
+        np.zeros(0, dtype=np.intp),
+        {},
+        nothing.reshape(0, room.shape[1]),
+    )
 
 
 def _items(
@@ -215,12 +316,37 @@ def _poured(pod_classes: Sequence[_PodClass]) -> list[_PodClass]:
     return result
 
 
+def _pools_of(pod_class: _PodClass, shapes: Shapes) -> bytes:
+    """The pools whose shapes take some pods, and whether existing nodes do."""
+    new = pod_class.allowed[: len(shapes)]
+    return np.unique(shapes.pool[new]).tobytes() + bytes([bool(pod_class.allowed[len(shapes) :].any())])
+
+
+def _widened(pod_classes: Sequence[_PodClass], alike: Callable[[_PodClass], bytes]) -> list[_PodClass]:
+    """Liquids of one resource that are alike as one, which may run wherever any of them may."""
+    known: dict[tuple[bytes, bytes], _PodClass] = {}
+    for pods in pod_classes:
+        same = pods.requests.tobytes(), alike(pods)
+        before = known.get(same, _PodClass(pods.requests, 0.0, np.zeros_like(pods.allowed)))
+        known[same] = _PodClass(pods.requests, before.number + pods.number, before.allowed | pods.allowed)
+    return list(known.values())
+
+
 class _Program:
     """The linear program, in scaled units so that its numbers are near one."""
 
     def __init__(
-        self, shapes: Shapes, room: Amounts, pod_classes: Sequence[_PodClass], left: Sequence[Amounts]
+        self,
+        shapes: Shapes,
+        room: Amounts,
+        pod_classes: Sequence[_PodClass],
+        left: Sequence[Amounts],
+        alike: int,
     ) -> None:
+        """`alike`: how many existing nodes each of the last rows of `room` stands for."""
+        self._alike = alike
+        self.nodes = 0.0
+        """How many nodes the optimum buys, in fractions."""
         self._shapes = shapes
         self._pod_classes = pod_classes
         self._left = left
@@ -232,7 +358,7 @@ class _Program:
 
     def solve(self) -> float | None:
         """The optimum; None when it is not reached or the pods cannot be placed."""
-        solver = quiet_solver()
+        solver = self._solver = quiet_solver()
         solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
         rows = self._add_rows(solver)
         self._add_nodes(solver, rows)
@@ -241,7 +367,28 @@ class _Program:
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
+        self.nodes = float(sum(solver.getSolution().col_value[: len(self._shapes)]))
         return float(solver.getInfo().objective_function_value)
+
+    def solve_whole(self, effort: Effort, price: float) -> float | None:
+        """What the optimum is at least where new nodes are whole; after `solve`. None: not known.
+
+        Args:
+            effort: What it may take; what it takes is taken from it.
+            price: What the optimum is about, in dollars an hour.
+        """
+        columns = self._solver.getNumCol()
+        tree = int(min(_MOST_TREE, effort.left / (_VARIABLE * columns)))
+        if tree < _LEAST_TREE:
+            return None
+        scale = _SCALE / price
+        for shape, dollars in enumerate(self._shapes.price.tolist()):
+            self._solver.changeColCost(shape, dollars * scale)
+        solver = whole_numbers_of(self._solver, range(len(self._shapes)), tree, _SCALE * SAME / 10)
+        solver.run()
+        effort.spend_solving(iterations_of(solver), solver.getNumRow(), columns)
+        bound = bound_of(solver)
+        return None if bound is None else bound / scale
 
     def _add_rows(self, solver: highspy.Highs) -> dict[object, int]:
         """Rows by what they are about: (shape, resource), kind, (topology group, shape), (pool, limit)."""
@@ -280,7 +427,8 @@ class _Program:
             }
             for topology_group, limit in most.items():
                 if ("host", topology_group, shape) in rows:
-                    entries[rows["host", topology_group, shape]] = -float(limit)
+                    nodes = 1 if shape < len(self._shapes) else self._alike
+                    entries[rows["host", topology_group, shape]] = -float(limit * nodes)
             new = shape < len(self._shapes)
             if new:
                 number = int(self._shapes.pool[shape])

@@ -39,17 +39,7 @@ def cover_of(
     """
     room, allowed = standing
     worth = {table.pool.key: _worth_in(table, items) for table in _first_tables(items)}
-    caps: list[float] = []
-    rows: dict[tuple[int, int], int] = {}
-    for number, amounts in enumerate(left):
-        for position, amount in enumerate(amounts):
-            rows[number, position] = len(caps)
-            caps.append(float(amount))
-    uses = [
-        {rows[int(number), position]: float(amount) for position, amount in enumerate(charge) if amount > 0}
-        for number, charge in zip(shapes.pool, shapes.charge, strict=True)
-    ]
-    uses += [{len(caps) + index: 1.0} for index in range(len(room))]
+    uses, caps = caps_of(shapes, left, len(room))
     weight_penalties = _weight_penalties(shapes, items)
     cost = shapes.price * weight_penalties[shapes.pool]
     cost = cost + _NODE * float(cost.mean()) if len(cost) else cost
@@ -67,14 +57,38 @@ def cover_of(
         np.array([item.pods.requests for item in items], dtype=np.int64),
         np.array([item.count for item in items], dtype=np.int64),
         np.concatenate([cost, np.zeros(len(room))]),
-        tuple(uses),
-        np.array([*caps, *([1.0] * len(room))]),
+        uses,
+        caps,
         np.array([float(item.pods.requests @ _first_worth(item, worth, nothing)) for item in items]),
         whole.pool < 0,
         _likely(whole, worth, nothing),
         {table.pool.key: float(weight_penalties[number]) for number, table in enumerate(shapes.tables)},
         np.array([worth.get(table.pool.key, nothing) for table in shapes.tables]).reshape(-1, len(nothing)),
     )
+
+
+def caps_of(
+    shapes: Shapes, left: Sequence[Amounts], standing: int
+) -> tuple[tuple[dict[int, float], ...], Values]:
+    """What a node of each shape takes of the caps, and these: limits of pools, and each existing node once.
+
+    Args:
+        shapes: The shapes of new nodes.
+        left: For each pool of the shapes what is left of its limits.
+        standing: How many existing nodes follow them.
+    """
+    caps: list[float] = []
+    rows: dict[tuple[int, int], int] = {}
+    for number, amounts in enumerate(left):
+        for position, amount in enumerate(amounts):
+            rows[number, position] = len(caps)
+            caps.append(float(amount))
+    uses = [
+        {rows[int(number), position]: float(amount) for position, amount in enumerate(charge) if amount > 0}
+        for number, charge in zip(shapes.pool, shapes.charge, strict=True)
+    ]
+    uses += [{len(caps) + index: 1.0} for index in range(standing)]
+    return tuple(uses), np.array([*caps, *([1.0] * standing)])
 
 
 def _first_tables(items: Sequence[Item]) -> list[PoolTable]:

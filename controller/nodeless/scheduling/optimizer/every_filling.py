@@ -1,87 +1,52 @@
-"""The cheapest cover made of every filling that a node may have, by an integer program.
+"""Every full filling that nodes may have, shape by shape, as far as these are few.
 
-Problem
--------
-A filling of a shape is full where no further pod of any item has room beside it. With all full fillings k
-of all shapes, each a_k at w_k:
-
-    min  sum_k w_k z_k
-    s.t. sum_k a_ik z_k >= n_i         every pod has a place
-         sum_k g_kr z_k <= G_r         limits of pools, each existing node once
-         z whole numbers
-
-A cover may hold more pods than there are, so fillings that are not full are never needed: a part of a
-full one is as good. Column generation finds the fillings that are best on average, and a dive rounds them;
-where few pods wait, the best plan is often made of others. Fillings are listed item by item for all shapes
-at once, and counted: where there are too many of them, none is tried.
+A filling of a shape is full where no further pod of any item has room beside it. A cover may hold more pods
+than there are, so fillings that are not full are never needed: a part of a full one is as good. Fillings are
+listed item by item for all shapes at once, and counted: shapes that have too many are left out, and named.
 """
 
-import highspy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.highs import Rows, iterations_of, tree_search, whole_numbers
-from nodeless.scheduling.optimizer.cover import Chosen, Cover
+from nodeless.scheduling.optimizer.cover import Cover
 from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask
 from nodeless.scheduling.spread.sharing import ENDLESS
 
-#: Fillings, begun or full, and full ones, up to which they are listed and given to the program.
-_BEGUN, _FULL = 40_000, 5_000
-#: Seconds for each amount of a filling that is listed, and that a program takes at most, as a rule, for each
-#: pair of a filling and an item.
-_AMOUNT, _PAIR = 30e-9, 12e-6
-#: Nodes of the search tree, after which it ends with what it has.
-_TREE = 100
-#: By how much more than the best the answer may count.
-_GAP = 1e-7
+#: Fillings, begun or full, up to which they are listed.
+_BEGUN = 40_000
+#: Seconds for each amount of a filling that is listed, and for each pair of fillings that are compared.
+_AMOUNT, _COMPARISON = 30e-9, 1.5e-9
+#: Fillings up to which those are left out that a cheaper one holds.
+_COMPARED = 3000
 
 
-def cheapest_of_every_filling(cover: Cover, hosts: HostLimits, effort: Effort) -> list[Chosen] | None:
-    """The cheapest cover; None where none is found, or fillings are too many for the effort.
+@dataclass(frozen=True, slots=True, eq=False)
+class Fillings:
+    """Full fillings: row by row a shape and its pods of each item."""
 
-    Args:
-        cover: What to cover, with what.
-        hosts: What items allow beside each other on one node.
-        effort: What the search takes is taken from it.
-    """
-    listed = full_fillings(cover, hosts, effort)
-    if listed is None:
-        return None
-    shapes, fillings = _cheapest_alike(cover, *listed)
-    if not len(shapes) or len(shapes) > _FULL or _PAIR * fillings.size > effort.left:
-        return None
-    rows = Rows()
-    for item, needed in enumerate(cover.needed.tolist()):
-        rows.least(enumerate(fillings[:, item].tolist()), needed)
-    uses = [cover.uses[shape] for shape in shapes.tolist()]
-    for cap, left in enumerate(cover.caps.tolist()):
-        rows.most(((column, use[cap]) for column, use in enumerate(uses) if cap in use), left)
-    times = np.where(fillings > 0, -(-cover.needed // np.maximum(fillings, 1)), 0).max(axis=1)
-    solver = tree_search(_TREE, _GAP)
-    solver.passModel(
-        rows.of_integers(
-            cover.cost[shapes], np.zeros(len(shapes)), times.astype(np.float64), highspy.ObjSense.kMinimize
-        )
-    )
-    solver.run()
-    effort.spend_solving(iterations_of(solver), len(rows), len(shapes))
-    values = whole_numbers(solver)
-    if values is None:
-        return None
-    return [
-        Chosen(int(shapes[column]), fillings[column], int(values[column]))
-        for column in np.flatnonzero(values).tolist()
-    ]
+    shape: NDArray[np.intp]
+    pods: Amounts
+    beside: NDArray[np.intp]
+    """The shapes that have more fillings than were asked for, of which none is listed."""
 
 
-def full_fillings(cover: Cover, hosts: HostLimits, effort: Effort) -> tuple[NDArray[np.intp], Amounts] | None:
-    """Every full filling: its shape, and its pods of each item; None where there are too many.
+def full_fillings(
+    cover: Cover, hosts: HostLimits, shapes: Sequence[int], most: Amounts, effort: Effort
+) -> Fillings | None:
+    """The full fillings of shapes; None where the effort does not suffice.
+
+    Fillings are left out where another holds as much, costs no more and takes no more of any cap.
 
     Args:
-        cover: The shapes and the items.
+        cover: The items, and what the shapes are.
         hosts: What items allow beside each other on one node.
+        shapes: The shapes to fill.
+        most: Fillings, begun or full, up to which those of each shape of the cover are listed.
         effort: What the listing takes is taken from it.
     """
     asked = np.flatnonzero(cover.requests.any(axis=0))
@@ -89,36 +54,43 @@ def full_fillings(cover: Cover, hosts: HostLimits, effort: Effort) -> tuple[NDAr
     room: Amounts = np.maximum(cover.shapes.room[:, asked], 0)
     size = (needs / np.maximum(room.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
     order = np.argsort(-size, kind="stable").tolist()
-    begun = _Begun(cover, hosts, needs, room)
+    begun = _Begun(cover, hosts, needs, room, np.array(shapes, dtype=np.intp))
     for place, item in enumerate(order):
         later = order[place + 1 :]
-        if not begun.add(item, cover.needed[later] @ needs[later], effort):
+        if not begun.add(item, cover.needed[later] @ needs[later], most, effort):
             return None
-    return begun.full()
+    shape, pods = begun.full()
+    kept = _undominated(cover, shape, pods, effort)
+    return Fillings(shape[kept], pods[kept], np.array(sorted(begun.beside), dtype=np.intp))
 
 
 class _Begun:
     """Fillings that are decided for some of the items; row by row."""
 
-    def __init__(self, cover: Cover, hosts: HostLimits, needs: Amounts, room: Amounts) -> None:
+    def __init__(
+        self, cover: Cover, hosts: HostLimits, needs: Amounts, room: Amounts, shapes: NDArray[np.intp]
+    ) -> None:
         self._cover = cover
         self._hosts = hosts
         self._needs = needs
-        self._shape: NDArray[np.intp] = np.arange(len(room))
-        self._left = room
-        self._filling: Amounts = np.zeros((len(room), len(needs)), dtype=np.int64)
-        self._counted: Amounts = np.zeros((len(room), hosts.count), dtype=np.int64)
-        self._most: Amounts = np.full((len(room), hosts.count), ENDLESS, dtype=np.int64)
+        self._shape = shapes
+        self._left: Amounts = room[shapes]
+        self._filling: Amounts = np.zeros((len(shapes), len(needs)), dtype=np.int64)
+        self._counted: Amounts = np.zeros((len(shapes), hosts.count), dtype=np.int64)
+        self._most: Amounts = np.full((len(shapes), hosts.count), ENDLESS, dtype=np.int64)
+        self.beside: set[int] = set()
+        """The shapes that have too many fillings."""
 
-    def add(self, item: int, later: Amounts, effort: Effort) -> bool:
-        """Decide for one more item, in every way; whether the fillings are not too many.
+    def add(self, item: int, later: Amounts, most: Amounts, effort: Effort) -> bool:
+        """Decide for one more item, in every way; whether the effort suffices.
 
         Args:
             item: The item.
             later: What all pods of the items that come after it ask for.
+            most: Fillings of each shape at most; shapes with more are left out from now on.
             effort: What it takes is taken from it.
         """
-        fits = self._beside(item)
+        fits = self._drop_many(self._beside(item), most)
         each = fits + 1
         total = int(each.sum())
         effort.left -= _AMOUNT * total * (self._filling.shape[1] + self._left.shape[1])
@@ -132,12 +104,28 @@ class _Begun:
             # Where there is room for one more even beside all that may follow, it never gets full.
             keep = (number == fits[rows]) | (left - later < self._needs[item]).any(axis=1)
         rows, number = rows[keep], number[keep]
-        self._shape, self._left, self._filling = self._shape[rows], left[keep], self._filling[rows]
+        self._take(rows, left[keep])
         self._filling[:, item] = number
-        self._counted = self._counted[rows] + self._hosts.adds[item] * number[:, None]
+        self._counted = self._counted + self._hosts.adds[item] * number[:, None]
         own = np.where(number[:, None] > 0, self._hosts.most[item], ENDLESS)
-        self._most = np.minimum(self._most[rows], own)
+        self._most = np.minimum(self._most, own)
         return True
+
+    def _drop_many(self, fits: Amounts, most: Amounts) -> Amounts:
+        """Leave out the shapes that would have too many fillings; returns `fits` of the others."""
+        ways = np.bincount(self._shape, weights=fits + 1, minlength=len(self._cover.shapes))
+        many = np.flatnonzero(ways > most)
+        if not len(many):
+            return fits
+        self.beside.update(many.tolist())
+        kept = np.flatnonzero(ways[self._shape] <= most[self._shape])
+        self._take(kept, self._left[kept])
+        return fits[kept]
+
+    def _take(self, rows: NDArray[np.intp], left: Amounts) -> None:
+        """Go on with copies of some rows."""
+        self._shape, self._left, self._filling = self._shape[rows], left, self._filling[rows]
+        self._counted, self._most = self._counted[rows], self._most[rows]
 
     def _beside(self, item: int) -> Amounts:
         """How many pods of an item have room beside what is there, and are there at all."""
@@ -159,19 +147,22 @@ class _Begun:
         return self._shape[full], self._filling[full]
 
 
-def _cheapest_alike(
-    cover: Cover, shapes: NDArray[np.intp], fillings: Amounts
-) -> tuple[NDArray[np.intp], Amounts]:
-    """Of shapes with the same filling those that cost the least, and others that use less of a cap."""
-    kept: list[int] = []
-    known: dict[bytes, list[int]] = {}
-    for row in np.argsort(cover.cost[shapes], kind="stable").tolist():
-        alike = known.setdefault(fillings[row].tobytes(), [])
-        uses = cover.uses[int(shapes[row])]
-        if not any(
-            all(amount <= uses.get(cap, 0.0) for cap, amount in cover.uses[int(shapes[other])].items())
-            for other in alike
-        ):
-            alike.append(row)
-            kept.append(row)
-    return shapes[kept], fillings[kept]
+def _undominated(cover: Cover, shape: NDArray[np.intp], pods: Amounts, effort: Effort) -> NDArray[np.intp]:
+    """Rows without those of which another holds as much, costs no more and takes no more of any cap."""
+    order = np.argsort(cover.cost[shape], kind="stable")
+    if len(shape) > _COMPARED:
+        return order
+    uses = np.zeros((len(shape), len(cover.caps)))
+    for row, number in enumerate(shape.tolist()):
+        for cap, amount in cover.uses[number].items():
+            uses[row, cap] = amount
+    effort.left -= _COMPARISON * len(shape) ** 2 * (pods.shape[1] + uses.shape[1]) / 2
+    pods, uses, number = pods[order], uses[order], 0
+    kept: NDArray[np.intp] = np.zeros(len(order), dtype=np.intp)
+    for row in range(len(order)):
+        # Whoever costs no more comes before.
+        before = kept[:number]
+        if not ((pods[before] >= pods[row]).all(axis=1) & (uses[before] <= uses[row]).all(axis=1)).any():
+            kept[number] = row
+            number += 1
+    return order[kept[:number]]

@@ -81,8 +81,8 @@ class ExistingNodeRepack:
             rows = np.sort(rows[np.argsort(-share, kind="stable")[:_MOST]])
         return self.free[rows], allowed[rows], [self._existing.names[row] for row in rows]
 
-    def at_most(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask]:
-        """Room before this pass, and the items that may go there as far as nodes are concerned.
+    def at_most(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask, int]:
+        """Room before this pass, the items that may go there as far as nodes are concerned, nodes of a row.
 
         Many nodes are told as one with the room of all: for a bound that is enough. Not all items are
         looked at where `meter` says so.
@@ -98,8 +98,8 @@ class ExistingNodeRepack:
         room, allowed = np.maximum(self._whole[rows], 0), allowed[rows]
         if len(rows) > _SINGLY:
             anywhere: Mask = np.logical_or.reduce(allowed, axis=0, keepdims=True)
-            return room.sum(axis=0, keepdims=True), anywhere
-        return room, allowed
+            return room.sum(axis=0, keepdims=True), anywhere, len(rows)
+        return room, allowed, 1
 
 
 def _plain(pods: PodClass) -> bool:

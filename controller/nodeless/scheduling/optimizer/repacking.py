@@ -8,7 +8,7 @@ not come out as it was meant is dropped, and the first-fit plan stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,13 +21,13 @@ from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.column_generation import Search
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
-from nodeless.scheduling.optimizer.every_filling import cheapest_of_every_filling
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.few_nodes import few_nodes
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
 from nodeless.scheduling.optimizer.merging import merged
 from nodeless.scheduling.optimizer.patterns import Filler
 from nodeless.scheduling.optimizer.shapes import shapes_for
+from nodeless.scheduling.optimizer.whole_nodes import SAME, KnownBounds, whole_nodes
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
 
@@ -39,9 +39,13 @@ _MANY, _GOOD = 50, 1.05
 _FLOOR_POD, _FLOOR = 50e-6, 0.3
 #: Pods up to which an integer program looks for the cheapest plan of few nodes.
 _FEW = 60
-#: Pods up to which every filling of a node is looked at, and the part of the time box that is there for it
-#: though the search has used up all.
-_FILLINGS, _FOR_FILLINGS = 150, 0.25
+#: Pods, or items, up to which an integer program looks for the cheapest whole nodes.
+_WHOLE_PODS, _WHOLE_ITEMS = 150, 25
+#: Parts of the time box: for the search before that program, which only says what it has to beat, and for it;
+#: where it proves nothing, for a longer search, and for few nodes after it.
+_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.75, 0.3, 0.2
+#: For that program where the number of nodes is limited, and the search has used up all.
+_LEFT_FOR_WHOLE = 0.25
 #: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
 _MOST_PAIRS = 4_000_000
 #: Limits for a single node beyond which no cheaper plan is looked for.
@@ -68,11 +72,13 @@ def repack(
     time_box: float,
     most_new_nodes: int | None,
     meter: Meter,
+    known: KnownBounds,
 ) -> Packed:
     """The first-fit plan, or a cheaper one for the same pods.
 
     Without a time box only a greedy cover is tried, where it is cheap to find and much may be won. With one,
-    few pods are packed by integer programs at last: of few nodes, and of all fillings that a node may have.
+    integer programs pack few pods at last: on whole nodes, and on few nodes where that is not proved the
+    cheapest.
 
     Args:
         first_fit: The plan to beat.
@@ -84,6 +90,7 @@ def repack(
         time_box: Seconds that the search may take (`work_budget`).
         most_new_nodes: So many at most are wanted; a first-fit plan of more stays only where none is found.
         meter: Counts what goes before the search; the first-fit plan stays where that is too much.
+        known: Gets the bounds that are found.
     """
     free = [node for node in movable(first_fit.nodes, aims) if not supply.fixed(node)]
     if not free:
@@ -103,8 +110,6 @@ def repack(
     most = np.inf if most_new_nodes is None else most_new_nodes - len(fixed)
     if most < 1:
         return first_fit
-    #: What a plan must cost less than.
-    bound = best.cost if len(free) <= most else np.inf
     pods = sum(item.count for item in items)
     in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
@@ -114,35 +119,100 @@ def repack(
     hosts = HostLimits(items)
     if hosts.count > _HOST_LIMITS:
         return first_fit
-    search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
-    builder = _Builder(items, cover, names)
-    seeds = _seeds(cover, items, free, first_fit.placements, names)
+    contest = _Contest(_Builder(items, cover, names), best, best.cost if len(free) <= most else np.inf)
+    seeds = list(_seeds(cover, items, free, first_fit.placements, names))
     # Room that stands is free, whatever the pods are worth that it takes.
     below = np.inf if time_box or names else best.cost * (1 + _NODES)
-    for chosen in _candidates(search, cover, seeds, effort, below=below, thorough=time_box > 0):
-        whole = merged(chosen, cover, requests, hosts)
-        if cost_of(cover, whole) > bound * (1 + _NODES) + _SAME or _new_nodes(cover, whole) > most:
-            continue
-        built = builder.build(whole)
-        if built is not None and (bound == np.inf or built.better_than(best)):
-            best, bound = built, built.cost
-    if time_box and pods <= _FEW:
-        few = few_nodes(cover, hosts, int(min(most, len(best.nodes) + 1)), bound, effort)
-        built = builder.build(few) if few is not None else None
-        if built is not None and (bound == np.inf or built.better_than(best)):
-            best, bound = built, built.cost
-    if time_box and pods <= _FILLINGS and most_new_nodes is None:
-        full = cheapest_of_every_filling(cover, hosts, Effort(max(effort.left, _FOR_FILLINGS * time_box)))
-        built = builder.build(full) if full is not None else None
-        if built is not None and (bound == np.inf or built.better_than(best)):
-            best = built
-    moved = dict(first_fit.placements)
-    if best.nodes is not free:
+    few_enough = time_box > 0 and (pods <= _WHOLE_PODS or len(items) <= _WHOLE_ITEMS)
+    if few_enough and most_new_nodes is None:
+        effort.left = min(effort.left, _BEFORE_WHOLE * time_box)
+
+    def search(effort: Effort) -> None:
+        searched = Search(cover, Filler(cover.shapes, requests, hosts), effort)
+        for chosen in _candidates(searched, cover, seeds, effort, below=below, thorough=time_box > 0):
+            whole = merged(chosen, cover, requests, hosts)
+            enough = contest.bound * (1 + _NODES) + _SAME
+            if cost_of(cover, whole) <= enough and _new_nodes(cover, whole) <= most:
+                contest.offer(whole)
+
+    search(effort)
+    proved = False
+    if few_enough and most_new_nodes is None:
+        more = Effort(_WHOLE * time_box)
+        chosen_nodes, proved = _on_whole_nodes(cover, hosts, requests, more, contest.bound, known)
+        proved = (chosen_nodes is None or contest.offer(chosen_nodes)) and proved
+        if not proved:
+            search(Effort(_INSTEAD * time_box))
+        effort.left = _AFTER_WHOLE * time_box
+    tried = int(min(most, float(len(contest.best.nodes) + 1)))
+    if time_box and pods <= _FEW and not proved:
+        contest.offer(few_nodes(cover, hosts, tried, contest.bound, effort))
+    # With no more nodes than few_nodes was allowed, it has found the cheapest.
+    if few_enough and most_new_nodes is not None and most > tried:
+        more = Effort(max(effort.left, _LEFT_FOR_WHOLE * time_box))
+        contest.offer(_limited(cover, hosts, more, most, contest.bound))
+    return _outcome(first_fit, standing, fixed, contest.best, moved=contest.best.nodes is not free)
+
+
+def _outcome(
+    first_fit: Packed,
+    standing: ExistingNodeRepack,
+    fixed: Sequence[InFlightNodeClaim],
+    best: "_Built",
+    *,
+    moved: bool,
+) -> Packed:
+    """All nodes of a solve, and all pods on existing ones; `moved`: some are elsewhere than at first."""
+    placements = dict(first_fit.placements)
+    if moved:
         for keys in standing.placed.values():
             for key in keys:
-                moved.pop(key, None)
-        moved.update(best.placements)
-    return Packed([*fixed, *best.nodes], moved)
+                placements.pop(key, None)
+        placements.update(best.placements)
+    return Packed([*fixed, *best.nodes], placements)
+
+
+@dataclass(slots=True, eq=False)
+class _Contest:
+    """The best plan so far, and what a better one must cost less than; infinity where any is better."""
+
+    builder: "_Builder"
+    best: "_Built"
+    bound: float
+
+    def offer(self, chosen: Sequence[Chosen] | None) -> bool:
+        """Build what was found and keep it if it is better; whether it comes out as it was meant."""
+        built = self.builder.build(chosen) if chosen is not None else None
+        if built is not None and (self.bound == np.inf or built.better_than(self.best)):
+            self.best, self.bound = built, built.cost
+        return built is not None
+
+
+def _limited(
+    cover: Cover, hosts: HostLimits, effort: Effort, most_new_nodes: float, below: float
+) -> list[Chosen] | None:
+    """The cheapest whole nodes that were found, with no more of them than that."""
+    found = whole_nodes(cover, hosts, effort, most_new_nodes, below=below * (1 + _NODES))
+    return found.chosen if found is not None else None
+
+
+def _on_whole_nodes(
+    cover: Cover, hosts: HostLimits, requests: Amounts, effort: Effort, below: float, known: KnownBounds
+) -> tuple[Sequence[Chosen] | None, bool]:
+    """The cheapest nodes for few pods, if any are found, and whether they are proved to be that."""
+    penalized = any(penalty != 1 for penalty in cover.weight_penalties.values())
+    # At plain prices, so that the bound is one for the plan: of equal prices `merged` sees to fewer nodes.
+    plain = cover if penalized else replace(cover, cost=cover.shapes.price)
+    found = whole_nodes(plain, hosts, effort, below=below * (1 + _NODES) if penalized else below)
+    if found is None:
+        return None, False
+    if penalized:
+        return None if found.chosen is None else merged(found.chosen, cover, requests, hosts), False
+    known.remember(plain, hosts, found.bound)
+    if found.chosen is None:
+        return None, below <= found.bound * (1 + SAME)
+    proved = cost_of(plain, found.chosen) <= found.bound * (1 + SAME)
+    return merged(found.chosen, cover, requests, hosts), proved
 
 
 def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:
