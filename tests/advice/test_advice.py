@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 from nodeless import __version__
 from nodeless.cli.main import app
 from nodeless.explain.decisions import Situation, write
+from nodeless.model.labels import INSTANCE_TYPE
+from nodeless.model.requirements import IN, Requirement
 from nodeless.scheduling import Policy
 from tests.controllers.planning import a_workload
-from tests.scheduling.factories import pool, snapshot
+from tests.scheduling.factories import FAMILY, pods, pool, snapshot
 
 
 def advise(*arguments):
@@ -245,6 +247,12 @@ def test_pools_that_shadow_and_pools_that_overlap_are_named(tmp_path):
     assert any("NodePool/second and NodePool/third take the same pods" in line for line in made["remarks"])
 
 
+def test_a_static_pool_takes_no_pods_and_overlaps_with_none(tmp_path):
+    made = advice(written(tmp_path, a_pool("first"), a_pool("static", replicas=2), a_workload(replicas=1)))
+
+    assert not [line for line in made["remarks"] if "static" in line]
+
+
 def test_pools_with_taints_of_their_own_shadow_nobody(tmp_path):
     taints = {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}
     pools = [a_pool("first", weight=10, template=taints), a_pool("second", [a_type("m5.large")])]
@@ -290,6 +298,45 @@ def test_a_budget_that_allows_no_eviction_says_what_it_costs(tmp_path):
     made = advice(written(tmp_path, pool, *nodes, *pods, budget))
     one = found(made, "AllowEviction")["PodDisruptionBudget/shop/db"]
     assert one["alone"]["perHour"] == pytest.approx(0.192)
+    least = {**budget, "spec": {**budget["spec"], "minAvailable": "100%"}}
+    del least["spec"]["maxUnavailable"]
+    # A budget with both is refused.
+    assert patched([least], one["change"][0])[0]["spec"].keys() == {"selector", "maxUnavailable"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "holds"),
+    [
+        ({"maxUnavailable": 1}, False),
+        ({"maxUnavailable": "50%"}, False),
+        ({"minAvailable": 1}, False),
+        ({"minAvailable": "50%"}, False),
+        ({"minAvailable": 2}, True),
+        ({"minAvailable": "51%"}, True),
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": "0%"}, True),
+    ],
+)
+def test_what_a_budget_of_manifests_allows_is_counted(tmp_path, spec, holds):
+    """Only a cluster writes its status."""
+    selector = {"matchLabels": {"app": "db"}}
+    metadata = {"name": "db", "namespace": "shop"}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
+    budget["spec"] = {**spec, "selector": selector}
+    pods = [a_pod(f"db-{n}", f"n{n}", workload="db") for n in (1, 2)]
+    made = advice(written(tmp_path, *THIN, *pods, a_pod("web-1", "n3"), budget))
+
+    assert {one["node"] for one in made["heldNodes"]} == ({"n1", "n2"} if holds else set())
+
+
+@pytest.mark.parametrize("least", ["half", -1, "x%", True])
+def test_a_budget_that_cannot_be_counted_is_told(tmp_path, least):
+    metadata = {"name": "db", "namespace": "shop"}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
+    ended = advise(written(tmp_path, *THIN, budget | {"spec": {"minAvailable": least, "selector": {}}}))
+
+    assert ended.exit_code == 2
+    assert f"PodDisruptionBudget/db: spec.minAvailable: {least!r} is no number of pods" in ended.stderr
 
 
 def test_preferences_that_cost_money(tmp_path):
@@ -330,9 +377,31 @@ def test_the_text_has_each_change_to_copy(shop, tmp_path):
     assert "excludes: let NodePool/general" in shown
 
 
+def test_types_without_labels_of_their_category_are_advised_on(tmp_path):
+    """Those of a snapshot have what its cloud said of them."""
+    named = pool("default", Requirement.of(INSTANCE_TYPE, IN, ["small", "large"]))
+    seen = snapshot(named, pods(3, cpu=1))
+    saved = tmp_path / "cluster.json"
+    saved.write_bytes(write(Situation(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), 0.0), __version__))
+
+    assert advice("--snapshot", saved)["now"]["perHour"] > 0
+
+
 def test_advice_on_a_snapshot_says_that_it_knows_the_pools_types_alone(tmp_path):
     saved = tmp_path / "cluster.json"
     saved.write_bytes(write(Situation(snapshot(pool()), {}, Policy(), 0.0), __version__))
     made = advice("--snapshot", saved)
 
     assert "a snapshot has the types that pools allow, and no others are tried" in made["notes"]
+
+
+def test_nodes_whose_claims_the_input_lacks_are_said_not_to_be_in_the_target(tmp_path):
+    """`kubectl get pods,nodes` has none, and consolidation is about claims."""
+    path = written(tmp_path, *THIN, *(a_pod(f"web-{n}", f"n{n}") for n in (1, 2, 3)))
+    told = [CliRunner().invoke(app, ["plan", str(path), *more, "-o", "json"]) for more in ([], ["--target"])]
+    notes = [json.loads(one.stdout)["notes"] for one in told]
+
+    assert [note for note in notes[1] if note not in notes[0]] == [
+        "3 nodes of pools without a NodeClaim or Machine in the input: in no figure of the target of "
+        "consolidation; hint: add kubectl get nodeclaims -o yaml"
+    ]

@@ -140,6 +140,14 @@ def test_a_prometheus_is_asked_for_the_percentile_of_its_window(tmp_path):
     assert any("percentile 90 of processors over 3d" in note for note in made["notes"])
 
 
+def test_metrics_among_manifests_are_not_said_to_be_ignored(tmp_path):
+    made = advice(written(tmp_path, *CLUSTER, *METRICS))
+
+    assert found(made, "LowerRequests")
+    (note,) = [note for note in made["notes"] if "PodMetrics" in note]
+    assert note.endswith("`nodeless advise` reads them for what pods use")
+
+
 def test_a_prometheus_that_refuses_is_named_with_its_answer(tmp_path):
     with a_prometheus(lambda query: (422, {"status": "error", "error": "too many samples"})) as (address, _):
         ended = advise(written(tmp_path, *CLUSTER), "--prometheus", address)
@@ -161,6 +169,10 @@ def test_a_prometheus_that_refuses_is_named_with_its_answer(tmp_path):
         (json.dumps(answer("vector", {"metric": labels("web-0"), "value": [1, "x"]})), "is no number"),
         (json.dumps(pod_metrics("web-0", "fast", "1Gi")), "cpu 'fast' is no quantity"),
         ('{"kind": "PodMetrics"}', "PodMetrics without metadata or containers"),
+        (
+            json.dumps({"kind": "List", "items": [pod_metrics("web-0", "1", "1Gi"), PODS[0]]}),
+            "holds other objects besides PodMetrics; hint: give the others as manifests",
+        ),
     ],
 )
 def test_metrics_that_cannot_be_used_are_refused_with_their_file(tmp_path, text, said):

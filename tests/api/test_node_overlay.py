@@ -133,11 +133,11 @@ def test_an_adjustment_is_dollars_or_percent_and_no_price_is_below_zero(
     overlay = read_overlay(an_overlay(priceAdjustment=text))
 
     assert overlay.price_change == change
-    assert overlay.priced(1.0) == pytest.approx(of_a_dollar)
+    assert overlay.adjust_price(1.0) == pytest.approx(of_a_dollar)
 
 
 def test_a_price_counts_whatever_aws_asks() -> None:
-    assert read_overlay(an_overlay(price="0.25")).priced(1.0) == 0.25
+    assert read_overlay(an_overlay(price="0.25")).adjust_price(1.0) == 0.25
 
 
 def test_one_that_breaks_rules_is_known_by_its_outline_alone() -> None:

@@ -39,6 +39,11 @@ def test_a_provisioner_has_neither_reserved_capacity_nor_windows(key: str, value
         ("<your-cluster>", "<your-cluster>"),
         ("node-${CLUSTER_NAME}-x", "${CLUSTER_NAME}"),
         ("{{ .Values.role }}", "{{ .Values.role }}"),
+        ("node-$CLUSTER_NAME", "$CLUSTER_NAME"),
+        ("%%CLUSTER%%", "%%CLUSTER%%"),
+        ("__CLUSTER_NAME__", "__CLUSTER_NAME__"),
+        ("YOUR-CLUSTER-NAME", "YOUR-CLUSTER-NAME"),
+        ("role-YOUR_CLUSTER", "YOUR_CLUSTER"),
     ],
 )
 def test_a_placeholder_is_named_wherever_it_is(value: str, placeholder: str) -> None:

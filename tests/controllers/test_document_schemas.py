@@ -118,13 +118,14 @@ def test_a_saved_cluster_obeys_in_every_command(tmp_path):
         ("top",),
         ("why", "n1"),
         ("why", waiting.key),
+        ("why", own.key),
         ("drift", "--removed", own.key),
     ):
         document = json.loads(run(*arguments, "--snapshot", saved, "-o", "json").stdout)
         obeys(document)
         written[document["kind"]] = document
     assert written["DriftReport"]["drifting"] != []
-    assert "node" in written["Explanation"]
+    assert "pool" in written["Explanation"]
 
 
 @pytest.mark.parametrize("cpu", ["1", "40"])

@@ -102,7 +102,7 @@ def test_an_overlay_is_read_as_the_real_program_builds_it(overlay, on_path, comm
         assert objects == {
             "NodePool/general": "valid",
             "EC2NodeClass/default": "valid",
-            "Deployment/web": "skipped",
+            "Deployment/web": "valid",
         }
 
 
@@ -159,3 +159,37 @@ def test_a_folder_without_manifests_is_said_to_be_one(tmp_path):
     result = nodeless("plan", tmp_path)
     assert result.exit_code == 2
     assert f"{tmp_path} holds no file that ends in .yaml, .yml, .json" in result.stderr
+
+
+@pytest.fixture
+def chart(tmp_path):
+    files = {
+        "Chart.yaml": "apiVersion: v2\nname: web\n",
+        "values.yaml": "n: 3\n",
+        "templates/web.yaml": "{{- if .x }}\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "web" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "web"
+
+
+@pytest.mark.parametrize("verb", ["plan", "validate", "convert", "migrate"])
+def test_a_helm_chart_is_called_one(chart, verb):
+    told = nodeless(verb, chart)
+
+    assert told.exit_code == 2
+    assert f"{chart} is a Helm chart, and its templates are no manifests; hint: helm template" in told.output
+    assert "values.yaml" not in told.output
+    above = nodeless("plan", chart.parent)
+    assert f"note: {chart} is a Helm chart, and its templates are no manifests" in above.output
+
+
+def test_a_fault_in_a_helm_template_that_is_yaml_says_so(tmp_path):
+    path = tmp_path / "web.yaml"
+    path.write_text(BASE.replace("replicas: 1", 'replicas: "{{ .Values.replicas }}"'))
+    told = nodeless("plan", path)
+
+    assert (told.exit_code, "is no number of pods" in told.stderr) == (2, True)
+    assert f"note: {path} holds expressions in {{{{ }}}}; hint: if this is a Helm template" in told.stderr

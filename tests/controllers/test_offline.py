@@ -193,6 +193,7 @@ def test_8_1_text_that_lost_its_indentation_is_no_yaml(tmp_path: Path) -> None:
         ("0o17", 15),
         ("1_000", 1000),
         ("1e3", 1000.0),
+        ("1.5e1", 15),
         ("=", "="),
         ("[=, ==, <=]", ["=", "==", "<="]),
         ("!!binary aGVsbG8=", "hello"),
@@ -211,6 +212,23 @@ def test_scalars_are_what_kubectl_makes_of_them(text: str, read: Any) -> None:
     """The same for `validate` and `convert` as for `plan`."""
     assert list(read_documents(f"a: {text}\n---\n")) == [{"a": read}]
     assert [document.value for document in documents_of("f", f"a: {text}\n---\n")] == [{"a": read}]
+
+
+@pytest.mark.parametrize(("text", "whole"), [("3.0", True), ("1e3", True), ("1.5", False), ("1e21", False)])
+def test_a_number_without_a_fraction_is_a_whole_one_as_json_has_it(text: str, whole: bool) -> None:
+    (read,) = read_documents(f"a: {text}")
+
+    assert isinstance(read["a"], int) == whole
+
+
+def test_a_tab_is_called_one(tmp_path: Path) -> None:
+    path = written(tmp_path, "given.yaml", b"apiVersion: v1\nkind: Pod\nmetadata:\n\tname: web\n")
+
+    result = nodeless("validate", path)
+    assert (
+        f"{path}:4:1: error: not YAML: a tab where a value or spaces are expected; hint: indent by spaces"
+        in (result.stdout)
+    )
 
 
 def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: Any) -> None:
@@ -297,7 +315,18 @@ def test_a_fault_of_v1beta1_has_its_own_field_and_line(tmp_path: Path) -> None:
         f'{path}:22:14: error: spec.amiFamily: "al2" is not supported; hint: did you mean AL2? ['
         in told.stdout
     )
-    assert f'{path}:8:18: NodePool/default: spec.disruption.expireAfter: "1d"' in refused.stderr
+    assert f'{path}:8:18: error: NodePool/default: spec.disruption.expireAfter: "1d"' in refused.stderr
+
+
+def test_a_pool_of_auto_mode_is_converted_to_itself_and_told(tmp_path: Path) -> None:
+    pool = node_pool(
+        template={"nodeClassRef": {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}}
+    )
+    result = nodeless("convert", written(tmp_path, "auto.yaml", yaml.safe_dump(pool).encode()))
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout)["spec"] == pool["spec"]
+    assert "note: spec.template.spec.nodeClassRef.group" in result.stderr
+    assert "EKS Auto Mode, whose controller serves this pool" in result.stderr
 
 
 BARE_NUMBERS = """apiVersion: karpenter.sh/v1beta1
@@ -351,8 +380,8 @@ def test_bare_numbers_of_a_kubelet_are_told_with_their_place_and_the_quotes_that
         fault = f'{field}: {value} must be a string; hint: put it in quotes: "{value}"'
         assert f"{path}:{place}: error: {fault} [WrongType]" in told.stdout
         for result in (refused, planned):
-            (said,) = [said for said in result.stderr.splitlines() if said.endswith(f": {fault}")]
-            assert said.startswith(f"{path}:{place}: ")
+            (said,) = [said for said in result.stderr.splitlines() if said.endswith(f": {fault} [WrongType]")]
+            assert said.startswith(f"{path}:{place}: error: ")
     assert "7 faults in the manifests" in planned.stderr
 
     quoted = re.sub(r": ([0-9.]+)}", r': "\1"}', BARE_NUMBERS).encode()
@@ -367,6 +396,7 @@ def test_bare_numbers_of_a_kubelet_are_told_with_their_place_and_the_quotes_that
     + [f"spec.template.spec.{name}" for name in ("nodeClassRef", "requirements", "kubelet", "taints")]
     + [
         "spec.template.spec.nodeClassRef.apiVersion",
+        "spec.template.spec.nodeClassRef.group",
         "spec.disruption.budgets",
         "spec.limits",
         "metadata.annotations",
@@ -411,6 +441,30 @@ def test_a_kind_that_is_not_read_is_warned_about_and_keeps_no_other_from_being_r
     assert checked.stdout.count(": valid\n") == 2
     assert f"{path}:2:7: {subject}: skipped: warning: kind: " in converted.stderr
     assert len(list(yaml.safe_load_all(converted.stdout))) == 2
+
+
+def test_what_differs_in_a_node_class_of_auto_mode_is_said(file: Any) -> None:
+    spec = {
+        "role": "nodes",
+        "subnetSelectorTerms": [],
+        "ephemeralStorage": {"size": "80Gi"},
+        "networkPolicy": "DefaultAllow",
+        "snatPolicy": "Random",
+    }
+    told = nodeless("validate", file(AUTO_MODE | {"spec": spec})).stdout
+
+    assert (
+        "amiSelectorTerms are required there; spec.ephemeralStorage is spec.blockDeviceMappings there" in told
+    )
+    assert "; spec.networkPolicy, spec.snatPolicy: not there [KindNotRead]" in told
+
+
+def test_a_pool_of_auto_mode_is_said_to_be_its_own(file: Any) -> None:
+    reference = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}
+    told = nodeless("validate", file(node_pool(template={"nodeClassRef": reference}))).stdout
+
+    assert told.count("[NotSupported]") == 1
+    assert "is of EKS Auto Mode, whose controller serves this pool: nodeless makes no node for it" in told
 
 
 def test_pools_of_the_files_are_each_others_neighbors(file: Any) -> None:
@@ -609,3 +663,60 @@ def test_objects_that_would_get_one_name_are_a_loss(file: Any) -> None:
 
     assert result.exit_code == 1
     assert "would name a second EC2NodeClass that differs from the first" in result.stderr
+
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: Web}
+spec:
+  replicas: 1000000
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: api}
+    spec:
+      containers:
+        - name: web
+          resources:
+            requests: {cpu: 2}
+            limits: {cpu: 1}
+"""
+
+
+def test_workloads_are_checked_as_the_api_server_checks_them(tmp_path: Path) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    pod = "spec.template.spec.containers[0]"
+    result = nodeless("validate", str(path))
+
+    lines = [line.removeprefix(f"{path}:").partition(": error: ") for line in result.stdout.splitlines()]
+    assert result.exit_code == 1
+    assert [(place, text.partition(": ")[0], text.rpartition(" ")[2]) for place, _, text in lines[1:]] == [
+        ("3:18", "metadata.name", "[InvalidName]"),
+        ("7:24", "spec.selector.matchLabels.app", "[UnmatchedSelector]"),
+        ("13:11", f"{pod}.image", "[MissingField]"),
+        ("15:29", f"{pod}.resources.requests.cpu", "[InvalidObject]"),
+    ]
+    assert lines[0][0].endswith("Deployment/Web: invalid")
+
+
+def test_a_workload_with_faults_leaves_the_others_alone(file: Any) -> None:
+    broken, sound = yaml.safe_load(WEB), yaml.safe_load(WEB)
+    sound["metadata"]["name"] = sound["spec"]["template"]["metadata"]["labels"]["app"] = "web"
+    sound["spec"]["template"]["spec"]["containers"] = [{"name": "web", "image": "web"}]
+    result = nodeless("validate", "-o", "json", file(broken, sound, node_pool(), CONFIG_MAP))
+
+    entries = json.loads(result.stdout)["objects"]
+    assert [entry["result"] for entry in entries] == ["invalid", "valid", "valid", "skipped"]
+
+
+def test_a_plan_refuses_names_and_selectors_with_their_code_and_does_without_images(tmp_path: Path) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(WEB)
+    result = nodeless("plan", str(path))
+
+    assert result.exit_code == 2
+    told = [line.rpartition(" ")[2] for line in result.stderr.splitlines() if ": error: " in line]
+    assert told == ["[InvalidName]", "[UnmatchedSelector]", "[InvalidObject]"]

@@ -252,11 +252,42 @@ def test_namespaces_among_the_manifests_tell_their_labels(file, labels, placed):
     assert (said in nodeless(given).output) is (labels is None)
 
 
-def test_a_pod_that_claims_devices_is_refused_with_the_claim(file):
+def claiming_devices(selector="true", count=1):
+    """A template of claims, and a workload whose pods name it."""
+    request = {
+        "name": "gpu",
+        "exactly": {
+            "deviceClassName": "gpu.nvidia.com",
+            "count": count,
+            "selectors": [{"cel": {"expression": selector}}],
+        },
+    }
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "large", "namespace": "shop"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
     claim = {"name": "gpu", "resourceClaimTemplateName": "large"}
-    made = report(file(provisioner(), node_template(), a_workload(pod={"resourceClaims": [claim]})))
+    return template, a_workload(pod={"resourceClaims": [claim]})
+
+
+def test_pods_that_claim_devices_are_planned_on_types_that_have_them(file):
+    large = "device.capacity['gpu.nvidia.com'].memory.isGreaterThan(quantity('30Gi'))"
+    given = file(node_pool(), ec2_node_class(), *claiming_devices(large, count=2))
+    made = report(given)
+    (launch,) = made["launches"]
+    assert launch["instance_type"] == "g7e.12xlarge", "on spot, the cheapest with two GPUs of more than 30 Gi"
+    assert "DeviceClass gpu.nvidia.com is not in the files" in json.dumps(made["notes"])
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_a_pod_that_claims_devices_is_refused_with_what_is_missing(file, present):
+    template, workload = claiming_devices("device.driver == 'x.com'")
+    made = report(file(node_pool(), ec2_node_class(), workload, *([template] if present else [])))
     assert nodes_of(made) == 0
-    assert "gpu (ResourceClaimTemplate large)" in json.dumps(made)
+    said = "no known device meets device.driver" if present else "ResourceClaimTemplate shop/large does not"
+    assert said in json.dumps(made)
 
 
 def test_settings_among_the_manifests_count(file):
@@ -394,3 +425,77 @@ def test_a_job_that_is_a_gang_is_planned_whole_or_not_at_all(file, cpu, refused,
     told = nodeless(path).stdout
     assert ("gang shop/train: " in told) == bool(refused)
     assert text in told
+
+
+GANG_TEMPLATE = {
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "main", "resources": {"requests": {"cpu": "1"}}}],
+    },
+}
+ASKS = {"nodeless.dev/gang": "true"}
+
+
+def a_gang_job(labels=ASKS, **spec):
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "labels": labels},
+        "spec": {"completions": 8, "parallelism": 8, "template": GANG_TEMPLATE, **spec},
+    }
+
+
+def a_gang_job_set():
+    jobs = {"spec": {"completions": 4, "parallelism": 4, "template": GANG_TEMPLATE}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "train", "labels": ASKS},
+        "spec": {"replicatedJobs": [{"name": "workers", "replicas": 2, "template": jobs}]},
+    }
+
+
+def a_pod_group_and_its_pods(members=8):
+    template = {**GANG_TEMPLATE, "metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}}
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train"},
+        "spec": {"minMember": members},
+    }
+    return group, a_gang_job({}, template=template)
+
+
+@pytest.mark.parametrize(("cpu", "refused"), [("64", 0), ("6", 8)])
+@pytest.mark.parametrize(
+    "gang", [(a_gang_job(),), (a_gang_job_set(),), a_pod_group_and_its_pods()], ids=["Job", "JobSet", "group"]
+)
+def test_gangs_of_files_have_the_size_that_their_owner_says(file, gang, cpu, refused):
+    path = file(provisioner(limits={"resources": {"cpu": cpu}}), node_template(), *gang)
+    planned = report(path)
+    assert [(landing["pods"], landing["refused"]) for landing in planned["landings"]] == [(8, refused)]
+    assert ("gang default/train: " in nodeless(path).stdout) == bool(refused)
+
+
+def test_a_job_that_does_not_ask_is_planned_pod_by_pod(file):
+    path = file(provisioner(limits={"resources": {"cpu": "6"}}), node_template(), a_gang_job({}))
+    (landing,) = report(path)["landings"]
+    assert 0 < landing["refused"] < 8
+    assert "gang" not in nodeless(path).stdout
+
+
+def test_the_groups_of_a_leader_worker_set_are_planned_each_for_itself(file):
+    template = {**GANG_TEMPLATE, "metadata": {"annotations": {"nodeless.dev/gang-size": "owner"}}}
+    workers = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "serve"},
+        "spec": {"replicas": 3, "leaderWorkerTemplate": {"size": 4, "workerTemplate": template}},
+    }
+    path = file(provisioner(limits={"resources": {"cpu": "10"}}), node_template(), workers)
+    landings = report(path)["landings"]
+    assert sum(landing["pods"] for landing in landings) == 12
+    refused = sum(landing["refused"] for landing in landings)
+    assert 0 < refused < 12
+    assert refused % 4 == 0
+    assert "gang default/serve-" in nodeless(path).stdout

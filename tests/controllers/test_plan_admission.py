@@ -93,3 +93,86 @@ def test_what_cannot_be_read_is_told_at_its_line(file, manifest, told):
 
     assert result.exit_code == 2, result.output
     assert [line for line in result.stderr.splitlines() if line.startswith(f"{path}:") and told in line]
+
+
+def a_runtime(name="kata", **rest):
+    return an_object("node.k8s.io/v1", "RuntimeClass", name, handler=name, **rest)
+
+
+KATA = a_runtime(
+    overhead={"podFixed": {"cpu": "250m", "memory": "160Mi"}},
+    scheduling={
+        "nodeSelector": {"runtime": "kata", "zone": "a"},
+        "tolerations": [{"key": "kata", "operator": "Exists"}],
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("pod", "cpu", "selector", "tolerations"),
+    [
+        ({"runtimeClassName": "kata"}, 1250, {"runtime": "kata", "zone": "a"}, 1),
+        (
+            {"runtimeClassName": "kata", "nodeSelector": {"zone": "b"}},
+            1250,
+            {"runtime": "kata", "zone": "b"},
+            1,
+        ),
+        ({"runtimeClassName": "kata", "overhead": {"cpu": "10m"}}, 1010, {"runtime": "kata", "zone": "a"}, 1),
+        (
+            {"runtimeClassName": "kata", "tolerations": [{"operator": "Exists"}]},
+            1250,
+            {"runtime": "kata", "zone": "a"},
+            2,
+        ),
+        ({"runtimeClassName": "plain"}, 1000, {}, 0),
+        ({}, 1000, {}, 0),
+    ],
+)
+def test_a_runtime_class_adds_its_overhead_and_its_nodes(pod, cpu, selector, tolerations):
+    found = the_pod(KATA, a_runtime("plain"), a_workload(pod=pod))
+
+    assert dict(found.shape.requests)["cpu"] == cpu
+    assert dict(found.shape.node_selector) == selector
+    assert len(found.shape.tolerations) == tolerations
+
+
+@pytest.mark.parametrize(
+    ("runtime", "told"),
+    [
+        (a_runtime(overhead=3), "overhead: 3 is no object"),
+        (a_runtime(overhead={"podFixed": {"cpu": "x"}}), "overhead.podFixed.cpu: 'x' is not a quantity"),
+        (a_runtime(scheduling={"nodeSelector": ["a"]}), "scheduling.nodeSelector: ['a'] is no object"),
+        (a_runtime(scheduling={"tolerations": "all"}), "scheduling.tolerations: 'all' is no list"),
+    ],
+)
+def test_a_runtime_class_that_cannot_be_read_is_told(file, runtime, told):
+    result = nodeless(file(provisioner(), node_template(), runtime))
+
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+def test_classes_that_the_files_lack_are_said(file):
+    pod = {"priorityClassName": "urgent", "runtimeClassName": "gvisor"}
+    given = file(provisioner(), node_template(), KATA, a_class("usual"), a_workload(replicas=2, pod=pod))
+    said = nodeless(given, "-o", "wide").stdout
+
+    assert "priority class urgent is not in the files: its pods have priority 0" in said
+    assert "runtime class gvisor is not in the files: its pods need nothing besides their own" in said
+    plain = file(
+        provisioner(), node_template(), a_workload(pod={"priorityClassName": "system-node-critical"})
+    )
+    assert " class " not in nodeless(plain, "-o", "wide").stdout
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment"])
+def test_a_request_above_the_limit_of_a_limit_range_says_where_that_is_from(file, kind):
+    limits = a_limit_range(default={"cpu": "500m"})
+    workload = a_workload(cpu="3")
+    if kind == "Pod":
+        workload = an_object("v1", "Pod", spec=workload["spec"]["template"]["spec"])
+    told = nodeless(file(provisioner(), node_template(), limits, workload)).stderr
+
+    assert "is more than the limit 500m; hint: the limit is the default of a LimitRange" in told
+    own = a_workload(pod=a_container(requests={"cpu": "3"}, limits={"cpu": "1"}))
+    assert "LimitRange" not in nodeless(file(provisioner(), node_template(), limits, own)).stderr

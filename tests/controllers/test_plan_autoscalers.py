@@ -117,6 +117,34 @@ def test_the_target_is_looked_for_in_the_autoscalers_namespace(file):
 
 
 @pytest.mark.parametrize(
+    ("replicas", "numbers"),
+    [({"min": 3, "max": 30}, (3, 4, 30)), ({"max": 6}, (0, 4, 6)), (None, (0, 4, 100))],
+)
+def test_what_kedas_add_on_for_http_scales_is_between_its_ends(file, replicas, numbers):
+    """It makes a ScaledObject of it, which may be in a dump as well."""
+    members = {"scaleTargetRef": {"name": "web", "kind": "Deployment", "apiVersion": "apps/v1"}}
+    scaler = an_object(
+        "http.keda.sh/v1alpha1",
+        "HTTPScaledObject",
+        "scaler",
+        **members,
+        **({"replicas": replicas} if replicas else {}),
+    )
+    web = a_workload(replicas=4)
+    modes = ("min", "current", "max")
+    assert tuple(planned(file, web, scaler, mode=mode) for mode in modes) == numbers
+    made = a_scaled_object(minReplicaCount=5, maxReplicaCount=7)
+    assert tuple(planned(file, web, scaler, made, mode=mode) for mode in modes) == (5, 5, 7)
+
+
+def test_a_range_for_http_that_is_none_is_told(file):
+    members = {"scaleTargetRef": {"name": "web"}, "replicas": {"min": 5, "max": 2}}
+    scaler = an_object("http.keda.sh/v1alpha1", "HTTPScaledObject", "scaler", **members)
+    said = nodeless(file(provisioner(), node_template(), a_workload(), scaler)).stderr
+    assert "spec.replicas.min: 5 is more than spec.replicas.max: 2" in said
+
+
+@pytest.mark.parametrize(
     ("annotations", "numbers"),
     [
         ({"autoscaling.keda.sh/paused": "true"}, (4, 4, 4)),

@@ -13,7 +13,7 @@ from tests.api.manifests import (
     node_template,
     provisioner,
 )
-from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
+from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless, report
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,75 @@ def test_a_fault_is_told_with_file_and_line_and_exit_code_2(file, manifest, line
     assert abs(int(found[0].removeprefix(f"{path}:").split(":")[0]) - line) <= 3
 
 
+def a_container(name="c", **resources):
+    return {"name": name, "image": "i", "resources": resources}
+
+
+@pytest.mark.parametrize(
+    ("containers", "told"),
+    [
+        (
+            [a_container(request={"cpu": "1"})],
+            "resources.request: is no known field; hint: did you mean requests?",
+        ),
+        ([a_container(cpu="1")], "containers[0].resources.cpu: is no known field"),
+        (
+            [a_container(requests={"nvidia.com/gpu": 1})],
+            "requests.nvidia.com/gpu: nvidia.com/gpu has no limit of the same amount; hint: limits alone",
+        ),
+        (
+            [a_container(requests={"example.com/fpga": 1}, limits={"example.com/fpga": 2})],
+            "example.com/fpga has no limit of the same amount",
+        ),
+        ([a_container("a"), a_container("a")], "containers[1].name: another container is called a, too"),
+    ],
+)
+def test_resources_and_names_that_the_api_server_refuses_are_told(file, containers, told):
+    result = nodeless(file(a_workload(pod={"containers": containers})))
+
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"limits": {"nvidia.com/gpu": 1}},
+        {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": 1}},
+        {"requests": {"cpu": "1", "ephemeral-storage": "1Gi"}, "claims": []},
+        {"requests": {"requests.kubernetes.io/x": 1}},
+    ],
+)
+def test_resources_that_the_api_server_takes_are_read(file, resources):
+    given = file(provisioner(), node_template(), a_workload(pod={"containers": [a_container(**resources)]}))
+
+    assert nodeless(given).exit_code in (0, 1)
+
+
+def test_pods_with_scheduling_gates_wait_and_are_said_to(file):
+    """The scheduler does not look at them, and neither does the controller."""
+    gated = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    workload = a_workload(replicas=3, pod=gated)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "alone"},
+        "spec": {**gated, "containers": [a_container()]},
+    }
+    made = report(file(provisioner(), node_template(), workload, pod, a_workload(name="other")))
+
+    assert [landing["workload"]["name"] for landing in made["landings"]] == ["other"]
+    told = "for the scheduling gate kueue.x-k8s.io/admission, and nothing is launched before"
+    assert f"Deployment/web: 3 pods wait {told}" in made["notes"]
+    assert f"Pod/alone: 1 pod waits {told}" in made["notes"]
+
+
+def test_a_list_without_items_is_empty(tmp_path):
+    path = tmp_path / "given.json"
+    path.write_text('{"apiVersion": "v1", "kind": "List", "items": null}')
+
+    assert "no object in it" in nodeless(path).stderr
+
+
 def test_every_fault_of_every_file_is_told_at_once(file):
     first, second = file(a_workload(replicas="x")), file(a_workload(name="api", cpu="1x"), name="other.yaml")
     broken = file(name="broken.yaml")
@@ -83,6 +152,35 @@ def test_an_object_given_twice_is_told(file):
     result = nodeless(file(a_workload(), a_workload()))
 
     assert (result.exit_code, "it is at" in result.stderr) == (2, True)
+
+
+def test_objects_of_one_name_and_kind_in_two_groups_are_two(file):
+    """Operators call their kinds Service, Gateway or Cluster, too."""
+
+    def named(version, kind):
+        spec = {"template": a_workload()["spec"]["template"]} if "knative" in version else {}
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+
+    versions = ("serving.knative.dev/v1", "v1", "networking.istio.io/v1", "gateway.networking.k8s.io/v1")
+    given = [named(version, "Service") for version in versions]
+
+    assert nodeless(file(provisioner(), node_template(), *given)).exit_code == 0
+    older = a_workload() | {"apiVersion": "extensions/v1beta1"}
+    assert "it is at" in nodeless(file(provisioner(), node_template(), a_workload(), older)).stderr
+
+
+def test_pods_of_generated_names_are_as_many_as_there_are(file):
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "job-"}, "spec": spec}
+    named = pod | {"metadata": {"name": "job-1"}}
+    made = report(file(provisioner(), node_template(), pod, named, pod, pod))
+
+    assert sorted(landing["workload"]["name"] for landing in made["landings"]) == [
+        "job-0",
+        "job-1",
+        "job-2",
+        "job-3",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -164,13 +262,13 @@ def test_a_kind_that_is_not_read_is_noted_with_its_line_and_the_rest_is_planned(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("replicas: !!int x", ":2:11: not YAML: 'x' is no number"),
-        ("replicas: 0x_", ":2:11: not YAML: '0x_' is no number"),
-        ("replicas: !!float x", ":2:11: not YAML: 'x' is no number"),
-        ("replicas: !!bool maybe", ":2:11: not YAML: 'maybe' is no boolean"),
-        ("spec: {~: 3}", ":2:8: not YAML: a key is empty"),
-        ("kind: a", ":2:1: not YAML: kind is given twice"),
-        ("items: 3", ":2:8: the items of a List are no list"),
+        ("replicas: !!int x", ":2:11: error: not YAML: 'x' is no number"),
+        ("replicas: 0x_", ":2:11: error: not YAML: '0x_' is no number"),
+        ("replicas: !!float x", ":2:11: error: not YAML: 'x' is no number"),
+        ("replicas: !!bool maybe", ":2:11: error: not YAML: 'maybe' is no boolean"),
+        ("spec: {~: 3}", ":2:8: error: not YAML: a key is empty"),
+        ("kind: a", ":2:1: error: not YAML: kind is given twice"),
+        ("items: 3", ":2:8: error: the items of a List are no list"),
     ],
 )
 def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
@@ -184,5 +282,6 @@ def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
 @pytest.mark.parametrize("data", [3, ["a"]])
 def test_settings_that_are_no_object_are_told_with_their_line(file, data):
     assert re.search(
-        r"given.yaml:\d+:\d+: data: .* is no object", nodeless(file({**SETTINGS, "data": data})).stderr
+        r"given.yaml:\d+:\d+: error: data: .* is no object \[InvalidObject\]",
+        nodeless(file({**SETTINGS, "data": data})).stderr,
     )

@@ -54,7 +54,8 @@ def test_groups_are_those_of_flags_of_the_status_and_of_nodes(file):
     )
     (note,) = noted(given)
     assert (
-        "it can take pods of NodePool/default (old, batch, eks-web-0aca and 1 other, 4 pods of now)" in note
+        "it can take pods of NodePool/default (old, batch, eks-web-0aca and 1 other, 4 pods at present)"
+        in note
     )
     fault = warned(given)["NodePool/default"]
     assert (fault["severity"], fault["path"]) == ("warning", "metadata.name")
@@ -76,7 +77,7 @@ def test_pools_of_auto_mode_are_told_of_at_ours_of_any_generation(file):
     assert list(warned(given)) == ["NodePool/default"]
     (note,) = noted(file(node_pool(), ec2_node_class(), of_auto_mode(), a_workload()))
     assert "EKS Auto Mode also serves this cluster (NodePool general-purpose)" in note
-    assert "(general-purpose, 1 pod of now)" in note
+    assert "(general-purpose, 1 pod at present)" in note
 
 
 def test_what_cannot_be_read_beside_it_hides_no_neighbor(file):

@@ -65,13 +65,14 @@ def test_an_empty_member_of_a_pod_is_absent(file, member):
 def test_an_empty_member_of_a_container_is_absent(file, member):
     container = {"name": "c", "image": "i", member: None}
 
-    assert placed(file, a_workload(pod={"containers": [container], "initContainers": [container]})) == 1
+    first = {**container, "name": "first"}
+    assert placed(file, a_workload(pod={"containers": [container], "initContainers": [first]})) == 1
 
 
 @pytest.mark.parametrize("listed", ["requests", "limits", "claims"])
 def test_empty_resources_are_absent(file, listed):
     container = {"name": "c", "resources": {listed: None}}
-    amounts = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": None}, "limits": {"cpu": None}}}
+    amounts = {"name": "d", "resources": {"requests": {"cpu": "1", "memory": None}, "limits": {"cpu": None}}}
 
     assert placed(file, a_workload(pod={"containers": [container, amounts]})) == 1
 

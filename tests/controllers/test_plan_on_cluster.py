@@ -4,13 +4,16 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from nodeless.cli.main import app
 from tests.controllers.process import settings
 from tests.controllers.world import CLAIMS, POOLS, a_pod, a_provisioner, a_template
 from tests.kube.test_autoscaler_status import OF_YAML
@@ -182,7 +185,7 @@ def test_why_of_what_the_cluster_does_not_have(api, eks, cluster, nodeless):
     result = nodeless("why", f"{cluster}/wob")
 
     assert result.exit_code == 2
-    assert f"{cluster}/wob is neither pod, workload nor node; hint: there is " in result.stderr
+    assert f"{cluster}/wob is neither pod, workload, node nor pool; hint: there is " in result.stderr
 
 
 def test_a_changed_pool_tells_which_nodes_it_would_replace_and_what_that_costs(
@@ -270,7 +273,14 @@ def heard():
 def test_top_is_refreshed_on_a_terminal_until_ctrl_c(api, eks, cluster, control_plane, heard):
     api.create(settings(cluster))
     screen, end = pty.openpty()
-    options = "--kubeconfig", control_plane.kubeconfig, "--namespace", cluster, "--region", "us-east-1"
+    options = (
+        "--kubeconfig",
+        control_plane.kubeconfig,
+        "--controller-namespace",
+        cluster,
+        "--region",
+        "us-east-1",
+    )
     command = [sys.executable, "-m", "nodeless", "top", "--seconds", "1", *map(str, options)]
     shown = b""
     with subprocess.Popen(command, stdout=end, stderr=end, env={**os.environ, "COLUMNS": "200"}) as process:
@@ -284,3 +294,49 @@ def test_top_is_refreshed_on_a_terminal_until_ctrl_c(api, eks, cluster, control_
     os.close(screen)
     assert process.returncode == 0, shown
     assert f"n1-{cluster}".encode() in shown
+
+
+def checked(control_plane, *arguments):
+    return CliRunner().invoke(app, ["validate", *arguments, "--kubeconfig", str(control_plane.kubeconfig)])
+
+
+def test_objects_of_a_running_cluster_are_checked_by_name(api, eks, cluster, control_plane):
+    result = checked(control_plane, "provisioner/default", "awsnodetemplates/default")
+
+    assert result.exit_code == 0, result.output
+    assert "Provisioner/default: Provisioner/default: valid" in result.stdout
+    assert "AWSNodeTemplate/default: AWSNodeTemplate/default: valid" in result.stdout
+
+    nowhere = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.nowhere"]}
+    api.patch(f"{POOLS}/default", {"spec": {"requirements": [nowhere]}})
+    (warned,) = re.findall(
+        r"^Provisioner/default:(\d+):\d+: warning: spec.requirements\[0\].* \[NoInstanceTypes\]$",
+        checked(control_plane, "provisioner/default").stdout,
+        re.MULTILINE,
+    )
+    assert int(warned) > 5
+
+
+def test_an_object_that_is_not_there_is_named_with_those_that_are(api, eks, cluster, control_plane):
+    result = checked(control_plane, "provisioner/other")
+    assert result.exit_code == 2
+    assert "Provisioner/other: there is no such object; hint: there is Provisioner/default" in result.stderr
+
+
+@pytest.mark.parametrize("line", ["nodeless why provisioner/", "nodeless top provisioner/def"])
+def test_names_of_a_running_cluster_are_completed(api, eks, cluster, control_plane, line):
+    ended = subprocess.run(
+        [sys.executable, "-m", "nodeless"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={
+            **os.environ,
+            "KUBECONFIG": str(control_plane.kubeconfig),
+            "COMP_WORDS": line,
+            "COMP_CWORD": "2",
+            "_NODELESS_COMPLETE": "complete_bash",
+        },
+    )
+    assert "provisioner/default" in ended.stdout.split()
+    assert ended.stderr == ""

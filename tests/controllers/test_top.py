@@ -6,7 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from nodeless.cli.commands.top import age
+from nodeless.cli.commands.top_view import age
 from nodeless.cli.main import app
 from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
 from nodeless.state.expected import uid_digest
@@ -104,3 +104,50 @@ def test_a_key_that_is_not_known_is_refused(cluster):
 )
 def test_ages_are_written_as_kubectl_writes_them(seconds, text):
     assert age(seconds) == text
+
+
+def names_of(printed):
+    return {row["name"] for row in json.loads(printed.stdout)["nodes"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (["node/n2"], {"n2"}),
+        (["no/n1", "nodeclaim/default-other"], {"n1", "n2"}),
+        (["nodeclaims/default-starts"], {"default-starts"}),
+        (["provisioner/default"], {"n1", "n2", "default-starts"}),
+        (["provisioner/default", "node/n1"], {"n1", "n2", "default-starts"}),
+    ],
+)
+def test_some_nodes_and_pools_are_shown_alone(cluster, asked, shown):
+    assert names_of(top(*asked, "--snapshot", cluster, "--json")) == shown
+
+
+def test_what_is_about_other_nodes_is_not_counted_with_those_that_are_named(cluster):
+    told = json.loads(top("node/n1", "--snapshot", cluster, "--json").stdout)
+    assert (told["placed"], told["refused"], told["launch"]["nodes"]) == (0, 0, 0)
+    assert top("node/n1", "--snapshot", cluster).stdout.startswith("1 node, 1 pod, ")
+
+
+def test_a_pool_is_shown_with_what_is_launched_for_it():
+    everything, general = top(EXAMPLES, "--json"), top("nodepool/general", EXAMPLES, "--json")
+    launched = json.loads(general.stdout)["launch"]
+    assert 0 < launched["pods"] < json.loads(everything.stdout)["launch"]["pods"]
+
+
+def test_a_node_that_is_not_there_is_named_with_those_that_are(cluster):
+    result = top("node/n9", "--snapshot", cluster)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "nodeless: Node/n9: there is no such object; "
+        "hint: nodes: default-starts, n1, n2; pools: Provisioner/default\n"
+    )
+
+
+def test_a_file_of_that_name_is_a_file(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "node"
+    folder.mkdir()
+    (folder / "n1").write_text((EXAMPLES / "pools.yaml").read_text())
+    assert names_of(top("node/n1", "--json")) == set()

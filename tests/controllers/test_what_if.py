@@ -1,5 +1,7 @@
 """Given a plan, what would it be if something were otherwise?"""
 
+import json
+
 import pytest
 
 from nodeless import __version__
@@ -108,3 +110,43 @@ def test_a_snapshot_is_planned_and_a_node_can_be_taken_away(tmp_path):
     without = report("--snapshot", path, "--what-if", "without-node=n1")
     assert sum(landing["pods"] for landing in without["landings"]) == 3
     assert len(without["launches"]) == 1
+
+
+@pytest.fixture
+def in_two_namespaces(file):
+    several = (a_workload(namespace=name, replicas=2) for name in ("shop", "blog"))
+    return file(node_pool(), ec2_node_class(), *several)
+
+
+def landed(made):
+    return {each["workload"]["namespace"]: each["pods"] for each in made["landings"]}
+
+
+def test_a_workload_is_scaled_in_the_namespace_asked_about(in_two_namespaces):
+    change = "--what-if", "scale=deploy/web:5"
+    assert landed(report(in_two_namespaces, *change)) == {"shop": 5, "blog": 5}
+    assert landed(report(in_two_namespaces, *change, "-n", "shop")) == {"shop": 5}
+    named = "--what-if", "scale=blog/deploy/web:5"
+    assert landed(report(in_two_namespaces, *named, "-n", "blog")) == {"blog": 5}
+
+
+def test_a_workload_of_another_namespace_is_not_scaled(in_two_namespaces):
+    refused = nodeless(in_two_namespaces, "--what-if", "remove=deploy/web", "-n", "docs")
+    assert refused.exit_code == 2
+    assert "remove=deploy/web: no such workload in namespace docs; hint: there is blog/web" in refused.stderr
+
+
+def test_the_pods_of_one_namespace_are_planned_alone_and_the_others_counted(in_two_namespaces):
+    made = report(in_two_namespaces, "-n", "shop")
+    assert landed(made) == {"shop": 2}
+    assert "pods of namespace shop alone: 2 pending pods of others left out" in made["notes"]
+
+
+def test_what_is_added_without_a_namespace_is_in_the_one_asked_about(in_two_namespaces, tmp_path):
+    more = a_workload(name="more")
+    del more["metadata"]["namespace"]
+    path = tmp_path / "more.yaml"
+    path.write_text(json.dumps(more))
+    made = report(in_two_namespaces, "--what-if", f"add={path}", "-n", "shop")
+    assert {each["workload"]["name"] for each in made["landings"]} == {"web", "more"}
+    assert landed(made).keys() == {"shop"}

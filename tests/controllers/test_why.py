@@ -2,12 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
+from immutables import Map
 
 from nodeless import __version__
 from nodeless.explain.decisions import Situation, write
 from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
+from nodeless.model.pools import Budget, NodeClass
+from nodeless.model.resources import parse_resources
 from nodeless.scheduling import Policy
 from nodeless.state.expected import uid_digest
 from tests.api.manifests import node_template, provisioner
@@ -107,6 +111,12 @@ def test_why_of_a_node_that_stands_tells_what_its_claim_remembers(saved):
     assert "when it was planned: next: large, spot in z1, 0.5 USD/h\n" in told
 
 
+def test_why_of_a_node_tells_when_its_capacity_block_ends(saved):
+    ends = {"nodeless.dev/instance-ends": "2026-01-02T11:00:00Z"}
+    told = why("default-abcde", "--snapshot", saved(pool(), claim("default-abcde", annotations=ends))).stdout
+    assert "its instance ends at 2026-01-02T11:00:00Z\n" in told
+
+
 def test_why_of_a_node_that_stands_tells_where_the_pods_went_that_it_was_planned_for(tmp_path):
     here, there, waiting, gone = pods(4)
     digests = ",".join(uid_digest(pod.uid) for pod in (here, there, waiting, gone))
@@ -127,7 +137,7 @@ def test_why_of_what_is_not_there_names_what_is_near():
     result = why("new-99", EXAMPLES)
 
     assert result.exit_code == 2
-    assert "new-99 is neither pod, workload nor node; hint: there is new-" in result.stderr
+    assert "new-99 is neither pod, workload, node nor pool; hint: there is new-" in result.stderr
     assert "hint: there is shop/web-0, shop/web-1, " in why("web", EXAMPLES).stderr
 
 
@@ -176,7 +186,7 @@ def test_a_node_goes_by_the_names_that_kubectl_takes(name, tmp_path):
 
 
 def test_a_node_that_is_not_there_is_told_as_it_was_asked_for():
-    assert "node/n7 is neither pod, workload nor node" in why("node/n7", EXAMPLES).stderr
+    assert "node/n7 is neither pod, workload, node nor pool" in why("node/n7", EXAMPLES).stderr
 
 
 @pytest.mark.parametrize("change", ["without-pool=nodepool/general", "limit=nodepools/general:cpu=0"])
@@ -185,3 +195,146 @@ def test_a_change_names_a_pool_as_kubectl_does(change):
 
     assert f"as if: {change}" in changed.stdout
     assert "new node of NodePool/general" not in why("shop/web-0", EXAMPLES, "--what-if", change).stdout
+
+
+@pytest.fixture
+def two_namespaces(file):
+    """The same names in `shop` and in `blog`, and a manifest that names no namespace."""
+    loose = a_workload(name="loose")
+    del loose["metadata"]["namespace"]
+    return file(
+        provisioner(),
+        node_template(),
+        *(a_workload(namespace=name, replicas=2) for name in ("shop", "blog")),
+        loose,
+    )
+
+
+@pytest.mark.parametrize("name", ["web-0", "pod/web-0", "po/web-0"])
+@pytest.mark.parametrize("namespace", ["shop", "blog"])
+def test_a_pod_is_that_of_the_namespace_asked_about(two_namespaces, name, namespace):
+    result = why(name, two_namespaces, "--namespace", namespace)
+    assert result.exit_code == 0, result.output
+    assert f"{namespace}/web-0, of {namespace}/web (Deployment)" in result.stdout
+
+
+def test_a_workload_is_that_of_the_namespace_asked_about(two_namespaces):
+    assert "say NAMESPACE/KIND/NAME" in why("deploy/web", two_namespaces).stderr
+    assert why("deploy/web", two_namespaces, "-n", "blog").stdout.startswith(
+        "blog/web (Deployment), 2 pods; "
+    )
+
+
+def test_a_namespace_in_the_name_comes_first(two_namespaces):
+    assert why("shop/pod/web-0", two_namespaces, "-n", "blog").stdout.startswith("shop/web-0, ")
+    assert why("shop/deploy/web", two_namespaces, "-n", "blog").stdout.startswith("shop/web ")
+
+
+def test_a_manifest_without_a_namespace_is_in_the_one_asked_about(two_namespaces):
+    result = why("deploy/loose", two_namespaces, "-n", "docs")
+    assert result.stdout.startswith("docs/loose (Deployment), 1 pod; docs/loose-0, ")
+
+
+def test_what_is_not_in_the_namespace_asked_about_is_not_taken_from_another(two_namespaces):
+    result = why("pod/web-1", two_namespaces, "-n", "docs")
+    assert result.exit_code == 2
+    assert (
+        "pod/web-1 is neither pod, workload, node nor pool, or not of namespace docs; hint: " in result.stderr
+    )
+
+
+def test_nodes_are_in_no_namespace(two_namespaces):
+    assert why("new-1", two_namespaces, "-n", "docs").stdout.startswith("new-1, ")
+
+
+MONDAY = 1_774_864_800.0  # 2026-03-30, 10:00 UTC
+
+
+@pytest.fixture
+def two_pools(tmp_path):
+    """A pool with limits, budgets, two nodes and a pod that it refuses, beside another one."""
+    budgets = (Budget("50%"), Budget("0", ("Underutilized",), "0 9 * * *", 8 * 3600))
+    own = pool(
+        "default",
+        limits={"cpu": "12", "nodes": "5"},
+        weight=10,
+        budgets=budgets,
+        consolidation_enabled=True,
+        consolidate_after=0,
+    )
+    other = pool("cheap", weight=20, taints=())
+    gone = pool("broken", invalid="spec.weight: 101 must be from 1 to 100")
+    labels = {
+        "node.kubernetes.io/instance-type": "large",
+        "karpenter.sh/capacity-type": "spot",
+        "topology.kubernetes.io/zone": "z1",
+    }
+    amounts = parse_resources({"cpu": "4", "memory": "16Gi"})
+    claims = [
+        claim(f"default-{n}", labels=labels, capacity=amounts, provider_id=f"aws:///z1/i-{n}")
+        for n in ("n1", "n2")
+    ]
+    there = node("n1", ready=True, labels={**node("n1").labels, **labels})
+    elsewhere, large = pods(1, selector={"shop": "yes"}), pods(1, "900", name="large")
+    seen = snapshot(own, other, gone, claims, there, elsewhere, large, running(pods(1, name="db")[0], "n1"))
+    seen = replace(
+        seen,
+        node_names=Map({"aws:///z1/i-n1": "n1"}),
+        claim_names=Map({c.provider_id: c.name for c in claims}),
+        node_classes=Map({"AWSNodeTemplate/default": NodeClass(own.node_class)}),
+    )
+    path = tmp_path / "cluster.json"
+    catalog = dict.fromkeys((own.key, other.key), FAMILY)
+    path.write_bytes(write(Situation(seen, catalog, Policy(), MONDAY), __version__))
+    return path
+
+
+def test_why_of_a_pool_tells_its_state_limits_nodes_budgets_and_neighbors(two_pools):
+    result = why("provisioner/default", "--snapshot", two_pools)
+
+    assert result.exit_code == 0, result.output
+    subject, *lines = [line.strip() for line in result.stdout.splitlines()]
+    assert subject == "Provisioner/default"
+    assert lines[0] == f"is ready, weight 10, {len(FAMILY)} instance types"
+    assert "limit: cpu 8 of at most cpu 12" in lines
+    assert "limit: nodes 2 of at most nodes 5" in lines
+    has = next(index for index, line in enumerate(lines) if line.startswith("has 2 nodes, "))
+    assert {line.partition(":")[0] for line in lines[has + 1 : has + 3]} == {"n1", "default-n2"}
+    assert any(line.startswith("n1: large, spot, z1, ") and line.endswith("1 pod") for line in lines)
+    (refused,) = [line for line in lines if line.startswith("refused 1 pod of default/web-0 (Pod): ")]
+    assert refused.endswith("[RequirementsConflict]")
+    assert (
+        "budgets for Underutilized: 0 more now (0 of at most 0 are disrupted), "
+        "from Mon 2026-03-30 17:00 UTC on more"
+    ) in lines
+    assert any(line.startswith("budgets for Empty, Drifted") and "1 more now" in line for line in lines)
+    shared = f"{len(FAMILY)} instance types"
+    assert f"comes after Provisioner/cheap (weight 20), with which it shares {shared}" in lines
+
+
+def test_why_of_a_pool_is_data_too(two_pools):
+    told = json.loads(why("provisioners/default", "--snapshot", two_pools, "--json").stdout)["pool"]
+    assert told["ready"] is True
+    assert {limit["resource"]: limit["used"] for limit in told["limits"]} == {"cpu": 8000, "nodes": 2}
+    assert sorted(each["name"] for each in told["nodes"]) == ["default-n2", "n1"]
+
+
+def test_why_of_a_pool_that_makes_no_nodes_says_what_is_in_the_way(two_pools):
+    result = why("Provisioner/broken", "--snapshot", two_pools)
+    assert result.exit_code == 1
+    assert "  is not ready: spec.weight: 101 must be from 1 to 100\n" in result.stdout
+
+
+def test_why_of_a_pool_without_its_class_and_of_one_that_is_not_there(saved):
+    lost = why("provisioner/default", "--snapshot", saved(pool()))
+    assert lost.exit_code == 1
+    assert "is not ready: AWSNodeTemplate/default does not exist; hint: create it" in lost.stdout
+    missing = why("nodepool/other", "--snapshot", saved(pool()))
+    assert missing.exit_code == 2
+    assert "nodepool/other is neither pod, workload, node nor pool; hint: there is " in missing.stderr
+
+
+def test_why_of_a_pool_says_what_is_launched_for_it():
+    result = why("nodepool/general", EXAMPLES)
+    assert re.search(r"^  to launch: \d+ nodes? for \d+ pods?, \+[\d.]+ USD/h$", result.stdout, re.MULTILINE)
+    assert re.search(r"^  refused 2 pods of shop/model-server \(Deployment\): ", result.stdout, re.MULTILINE)

@@ -41,7 +41,7 @@ def test_json_that_is_cut_off(tmp_path):
 def test_text_that_is_neither_an_object_nor_an_answer(tmp_path, text):
     path = raw(tmp_path, "web.json", text)
     said = refused(path)
-    assert f"{path}:1:1: neither an object of Kubernetes nor an answer of the AWS CLI" in said
+    assert f"{path}:1:1: error: neither an object of Kubernetes nor an answer of the AWS CLI" in said
     assert "aws eks describe-nodegroup" in said
 
 

@@ -198,6 +198,39 @@ def test_types_by_attributes_are_requirements(tmp_path):
     assert lost["LaunchTemplateData.InstanceRequirements.MemoryGiBPerVCpu"]["matters"]
 
 
+def mixed(*overrides):
+    specification = {"LaunchTemplateId": "lt-1", "LaunchTemplateName": "workers", "Version": "$Latest"}
+    template = {"LaunchTemplateSpecification": specification, "Overrides": list(overrides)}
+    group = a_scaling_group(MixedInstancesPolicy={"LaunchTemplate": template})
+    del group["AutoScalingGroups"][0]["LaunchTemplate"]
+    return group
+
+
+def test_attributes_of_an_override_take_the_place_of_the_templates_type(tmp_path):
+    first = {"InstanceRequirements": {"VCpuCount": {"Min": 4}, "MemoryMiB": {"Min": 8192}}}
+    second = {"InstanceRequirements": {"VCpuCount": {"Min": 16}, "MemoryMiB": {"Min": 8192}}}
+    made = alone(tmp_path, a_template(), mixed(first, second), options=("--role", "nodes"))
+    pool = pools_of(made)["workers"]
+    assert requirement(pool, "node.kubernetes.io/instance-type") is None
+    assert requirement(pool, "karpenter.k8s.aws/instance-cpu") == ("Gt", ["3"])
+    (lost,) = [
+        entry
+        for member, entry in left_of(made, "AutoScalingGroup/workers").items()
+        if "InstanceReq" in member
+    ]
+    assert "Overrides[1]" in lost["member"]
+    assert "hint: a second pool" in lost["reason"]
+
+
+@pytest.mark.parametrize(
+    ("largest", "limits"), [(0, {"cpu": "0", "memory": "0Mi"}), (4, {"cpu": "8", "memory": "32768Mi"})]
+)
+def test_a_group_of_no_nodes_is_a_pool_of_none(tmp_path, largest, limits):
+    group = a_scaling_group(MaxSize=largest, DesiredCapacity=0)
+    made = alone(tmp_path, a_template(), group, options=("--role", "nodes"))
+    assert pools_of(made)["workers"]["spec"]["limits"] == limits
+
+
 def test_labels_that_a_pool_may_not_have_are_listed_with_the_rule(tmp_path):
     made = alone(tmp_path, a_nodegroup(labels={"karpenter.sh/web": "true", "team": "shop"}))
     assert pools_of(made)["web"]["spec"]["template"]["metadata"]["labels"] == {"team": "shop"}

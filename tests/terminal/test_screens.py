@@ -26,6 +26,16 @@ def test_a_plan_shows_every_type_zone_and_pool_whole_and_on_one_line(width):
     assert max(map(len, shown.splitlines())) <= width
 
 
+@pytest.mark.parametrize("name", ["windows", "solve", "replay"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_lines_are_folded_at_the_width_and_no_word_is_cut(name, width):
+    """A word that is wider than the terminal stays whole."""
+    lines = held(name, width).read_text().splitlines()
+    assert [line for line in lines if len(line) > width and len(line.split()) > 1] == []
+    widest = held(name, WIDTHS[-1]).read_text().split()
+    assert " ".join(lines).split() == widest
+
+
 TABLE = FittedTable(
     (
         Column("NODE"),

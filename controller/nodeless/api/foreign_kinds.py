@@ -1,6 +1,6 @@
 """Kinds in the manifests of users of Karpenter and EKS that the controller does not read, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeless.api.errors import FieldError
@@ -11,6 +11,23 @@ _NOT_READ = {
         "is the node class of EKS Auto Mode, and is not read: pools that name it get no nodes",
         "write an EC2NodeClass (karpenter.k8s.aws/v1) in its place, and name it in nodeClassRef",
     ),
+}
+
+
+#: Members of a NodeClass of EKS Auto Mode that an EC2NodeClass has, too, and those that it has elsewhere.
+_SHARED = frozenset(
+    {
+        "capacityReservationSelectorTerms",
+        "instanceProfile",
+        "role",
+        "securityGroupSelectorTerms",
+        "subnetSelectorTerms",
+        "tags",
+    }
+)
+_ELSEWHERE = {
+    "ephemeralStorage": "spec.blockDeviceMappings",
+    "advancedNetworking": "spec.associatePublicIPAddress and spec.userData",
 }
 
 
@@ -29,9 +46,26 @@ def is_served_by_others(manifest: Any) -> bool:
         found = manifest
         for name in path:
             found = found.get(name) if isinstance(found, Mapping) else None
-        if isinstance(found, Mapping) and found.get("group") in _OTHERS_GROUPS:
+        if isinstance(found, Mapping) and is_of_others(found.get("group")):
             return True
     return False
+
+
+def is_of_others(group: Any) -> bool:
+    """Whether the group of a node class is one that another controller serves."""
+    return isinstance(group, str) and group in _OTHERS_GROUPS
+
+
+def _differences(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What of a NodeClass an EC2NodeClass has under another name, or not at all."""
+    spec = manifest.get("spec")
+    given = spec if isinstance(spec, Mapping) else {}
+    yield "amiSelectorTerms are required there"
+    for name, there in _ELSEWHERE.items():
+        if name in given:
+            yield f"spec.{name} is {there} there"
+    if missing := [f"spec.{name}" for name in given if name not in _SHARED and name not in _ELSEWHERE]:
+        yield f"{', '.join(missing)}: not there"
 
 
 def foreign_warning(manifest: Any) -> FieldError | None:
@@ -45,4 +79,5 @@ def foreign_warning(manifest: Any) -> FieldError | None:
     if reason is None:
         return None
     message, hint = reason
+    hint = "; ".join((hint, *_differences(manifest)))
     return FieldError("kind", f"{version} {kind}", message, hint, warning=True, code=RuleCode.KIND_NOT_READ)

@@ -15,23 +15,27 @@ _MOST_ANNOTATION_BYTES = 256 * 1024
 _EXCLUSIVE = ("orphan", "foregroundDeletion")
 
 
-def metadata_errors(metadata: Mapping[str, Any]) -> Iterator[FieldError]:
+def metadata_errors(metadata: Mapping[str, Any], path: str = "metadata") -> Iterator[FieldError]:
     """The faults of labels, annotations and finalizers; members of a wrong type are `schema_validation`'s."""
-    for key, value in _members(metadata, "labels"):
-        where = at("metadata.labels", key)
-        for defect in qualified_name_defects(key):
-            yield FieldError(where, key, defect, code=RuleCode.INVALID_LABEL)
-        for defect in label_value_defects(value) if isinstance(value, str) else ():
-            yield FieldError(where, value, defect, code=RuleCode.INVALID_LABEL)
-    size = 0
-    for key, value in _members(metadata, "annotations"):
+    yield from label_errors(metadata.get("labels"), f"{path}.labels")
+    size, annotations = 0, f"{path}.annotations"
+    for key, value in _text_keys(metadata.get("annotations")):
         size += len(key.encode(errors="replace")) + len(str(value).encode(errors="replace"))
         for defect in qualified_name_defects(key.lower()):
-            yield FieldError(at("metadata.annotations", key), key, defect, code=RuleCode.INVALID_ANNOTATION)
+            yield FieldError(at(annotations, key), key, defect, code=RuleCode.INVALID_ANNOTATION)
     if size > _MOST_ANNOTATION_BYTES:
         message = f"holds {size} bytes; the API server stores at most {_MOST_ANNOTATION_BYTES}"
-        yield FieldError("metadata.annotations", ABSENT, message, code=RuleCode.INVALID_ANNOTATION)
+        yield FieldError(annotations, ABSENT, message, code=RuleCode.INVALID_ANNOTATION)
     yield from _finalizer_errors(metadata.get("finalizers"))
+
+
+def label_errors(labels: Any, path: str) -> Iterator[FieldError]:
+    """The faults of a map of labels, or of those that a selector asks for."""
+    for key, value in _text_keys(labels):
+        for defect in qualified_name_defects(key):
+            yield FieldError(at(path, key), key, defect, code=RuleCode.INVALID_LABEL)
+        for defect in label_value_defects(value) if isinstance(value, str) else ():
+            yield FieldError(at(path, key), value, defect, code=RuleCode.INVALID_LABEL)
 
 
 def _finalizer_errors(finalizers: Any) -> Iterator[FieldError]:
@@ -54,7 +58,6 @@ def _finalizer_errors(finalizers: Any) -> Iterator[FieldError]:
         )
 
 
-def _members(metadata: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
-    members = metadata.get(name)
+def _text_keys(members: Any) -> list[tuple[str, Any]]:
     found = members.items() if isinstance(members, Mapping) else ()
     return [(key, value) for key, value in found if isinstance(key, str)]

@@ -62,3 +62,19 @@ def label_object_name_defect(text: str, *, prefix: bool = False) -> str:
     if not _SUBDOMAIN.fullmatch(checked):
         return "must be lower-case letters, digits, - and ., with a letter or digit at both ends"
     return ""
+
+
+def dns_name_defect(text: str, most: int) -> str:
+    """What keeps a text from being a DNS name (DNS-1123 subdomain) of `most` characters; empty if nothing."""
+    if len(text) > most:
+        return f"is longer than {most} characters"
+    if not _SUBDOMAIN.fullmatch(text):
+        return "must be lower-case letters, digits, - and ., with a letter or digit at both ends"
+    return ""
+
+
+def dns_label_defect(text: str) -> str:
+    """What keeps a text from being a part of a DNS name (DNS-1123 label); empty if nothing."""
+    if "." in text:
+        return "must be lower-case letters, digits and -, with a letter or digit at both ends"
+    return dns_name_defect(text, 63)

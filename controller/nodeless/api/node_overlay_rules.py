@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nodeless.api.devices_annotation import devices_errors
 from nodeless.api.errors import FieldError, at
 from nodeless.api.names import label_value_defects, qualified_name_defects
 from nodeless.api.requirements_v1 import BOUNDS
 from nodeless.api.rule_codes import RuleCode
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, canonical_key
+from nodeless.model.labels import CAPACITY_TYPE, DEVICES, ON_DEMAND, RESERVED, SPOT, canonical_key
 from nodeless.model.quantity import QuantityError, parse_units
 
 _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
@@ -20,7 +21,10 @@ _CAPACITY_TYPES = (ON_DEMAND, SPOT, RESERVED)
 
 def node_overlay_errors(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
     """The broken rules of a NodeOverlay."""
-    spec = manifest.get("spec")
+    metadata, spec = manifest.get("metadata"), manifest.get("spec")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if isinstance(annotations, Mapping) and DEVICES in annotations:
+        yield from devices_errors(annotations[DEVICES])
     if not isinstance(spec, Mapping):
         return
     requirements = spec.get("requirements")

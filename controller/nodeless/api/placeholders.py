@@ -1,4 +1,4 @@
-"""Values that somebody has to fill in before the file is applied: `${NAME}`, `<NAME>`, `{{ .Values.name }}`.
+"""Values that somebody has to fill in before the file is applied: `${NAME}`, `$NAME`, `<NAME>`, `{{ .x }}`.
 
 A selector with such a value finds nothing, and a role of such a name does not exist; the API server accepts
 both.
@@ -11,9 +11,12 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.rule_codes import RuleCode
 
-#: `<<NAME>>`, `<your-name>`, `${NAME}` and `{{ .Values.name }}`.
+#: `<<NAME>>`, `<your-name>`, `${NAME}`, `$NAME`, `{{ .Values.name }}`, `%%NAME%%`, `__NAME__`, `YOUR_NAME`,
+#: and what Helm calls a release without a name.
 _PLACEHOLDER = re.compile(
-    r"<<[^<>\n]{1,100}>>|<[A-Za-z][\w .:/-]{0,100}>|\$\{[^{}\n]{1,100}\}|\{\{[^{}\n]{1,100}\}\}"
+    r"<<[^<>\n]{1,100}>>|<[A-Za-z][\w .:/-]{0,100}>"
+    r"|\$\{[^{}\n]{1,100}\}|\$[A-Z][A-Z0-9_]{1,100}\b|\{\{[^{}\n]{1,100}\}\}"
+    r"|\bRELEASE-NAME\b|%%[A-Za-z]\w{0,100}%%|\b__[A-Z][A-Z0-9_]{0,100}__\b|\bYOUR[-_][A-Z][A-Z0-9_-]{0,100}\b"
 )
 #: Longer texts are no names that somebody fills in.
 _LONGEST = 2000

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from nodeless.api.devices_annotation import read_devices
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.kinds import NODE_OVERLAY
 from nodeless.api.metadata import read_metadata
@@ -12,6 +13,7 @@ from nodeless.api.node_overlay import NodeOverlay as Manifest
 from nodeless.api.node_overlay import NodeOverlayStatus
 from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement
 from nodeless.api.validation import require_valid
+from nodeless.model.labels import DEVICES
 from nodeless.model.overlays import NodeOverlay, PriceChange
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import parse_resources
@@ -36,6 +38,7 @@ def read_overlay(manifest: Mapping[str, Any]) -> NodeOverlay:
         price=None if spec.price is None else float(spec.price),
         price_change=None if spec.price_adjustment is None else _price_change(spec.price_adjustment),
         capacity=parse_resources(spec.capacity),
+        devices=read_devices(metadata.annotations.get(DEVICES, "")),
         weight=spec.weight or 0,
         deletion_timestamp=metadata.deletion_timestamp,
         conditions=read_conditions(status.conditions),

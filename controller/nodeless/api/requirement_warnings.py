@@ -71,13 +71,22 @@ def _few_types(seen: Mapping[str, Requirement], path: str) -> Iterator[FieldErro
     types, capacity = seen.get(INSTANCE_TYPE), seen.get(CAPACITY_TYPE)
     if types is None or types.complement or not types.values:
         return
-    if capacity is not None and capacity.allows(SPOT) and len(types.values) < FEW_TYPES:
-        names = ", ".join(sorted(types.values))
-        message = f"leaves {len(types.values)} instance types for spot ({names})"
+    if capacity is not None and capacity.allows(SPOT):
+        yield from few_types_for_spot(sorted(types.values), path)
+
+
+def few_types_for_spot(names: Sequence[str], path: str) -> Iterator[FieldError]:
+    """A warning where requirements leave few types for spot.
+
+    Args:
+        names: The types that they leave; none: the requirements are at fault in another way.
+        path: Where the requirements stand.
+    """
+    if 0 < len(names) < FEW_TYPES:
         yield warning(
             path,
             ABSENT,
-            message,
+            f"leaves {len(names)} instance types for spot ({', '.join(names)})",
             f"allow {FEW_TYPES} or more: fewer interruptions, lower prices",
             code=RuleCode.FEW_SPOT_TYPES,
         )

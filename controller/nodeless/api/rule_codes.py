@@ -12,6 +12,7 @@ class RuleCode(StrEnum):
     # Form.
     INVALID_YAML = "InvalidYaml"
     INVALID_LIST = "InvalidList"
+    INVALID_OBJECT = "InvalidObject"
     UNKNOWN_KIND = "UnknownKind"
     MISSING_FIELD = "MissingField"
     UNKNOWN_FIELD = "UnknownField"
@@ -25,6 +26,7 @@ class RuleCode(StrEnum):
     INVALID_LABEL = "InvalidLabel"
     RESTRICTED_LABEL = "RestrictedLabel"
     INVALID_ANNOTATION = "InvalidAnnotation"
+    INVALID_DEVICES = "InvalidDevices"
     INVALID_FINALIZER = "InvalidFinalizer"
     INVALID_TAG = "InvalidTag"
     RESERVED_TAG = "ReservedTag"
@@ -32,6 +34,7 @@ class RuleCode(StrEnum):
     INVALID_TAINT = "InvalidTaint"
     DUPLICATE_TAINT = "DuplicateTaint"
     INVALID_SELECTOR = "InvalidSelector"
+    UNMATCHED_SELECTOR = "UnmatchedSelector"
     INVALID_KUBELET_SETTING = "InvalidKubeletSetting"
     INVALID_BLOCK_DEVICE = "InvalidBlockDevice"
     INVALID_NETWORK_INTERFACE = "InvalidNetworkInterface"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeless.api.errors import FieldError, at
+from nodeless.api.foreign_kinds import is_of_others
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from nodeless.api.requirements_v1 import AWS_KEYS
 from nodeless.api.rule_codes import RuleCode
@@ -36,7 +37,15 @@ def _node_pool(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     if not isinstance(inner, Mapping):
         return
     reference = inner.get("nodeClassRef")
-    if isinstance(reference, Mapping):
+    if isinstance(reference, Mapping) and is_of_others(group := reference.get("group")):
+        yield FieldError(
+            "spec.template.spec.nodeClassRef.group",
+            group,
+            "is of EKS Auto Mode, whose controller serves this pool: nodeless makes no node for it",
+            f"write {EC2_NODE_CLASS.group} and {EC2_NODE_CLASS.kind} for nodeless to serve it instead",
+            code=RuleCode.NOT_SUPPORTED,
+        )
+    elif isinstance(reference, Mapping):
         for name, known in (("group", EC2_NODE_CLASS.group), ("kind", EC2_NODE_CLASS.kind)):
             if reference.get(name) not in (None, "", known):
                 yield _fault(f"spec.template.spec.nodeClassRef.{name}", reference[name], f"write {known}")

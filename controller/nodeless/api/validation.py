@@ -32,6 +32,7 @@ from nodeless.api.rule_codes import RuleCode
 from nodeless.api.schema_validation import structural_errors
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.warnings import suspicions
+from nodeless.model.labels import DEVICES
 from nodeless.model.packing import PACKING_ANNOTATION, PACKINGS
 
 #: Faults that are looked for in one object. With so many it is wrong in a way that no longer list makes
@@ -92,13 +93,15 @@ def leaves_spec_alone(manifest: Any, old: Any) -> bool:
         return False
     metadata = manifest.get("metadata")
     deleted = isinstance(metadata, Mapping) and metadata.get("deletionTimestamp") is not None
-    return deleted or (manifest.get("spec") == old.get("spec") and _packing_of(manifest) == _packing_of(old))
+    return deleted or (manifest.get("spec") == old.get("spec") and _read_of(manifest) == _read_of(old))
 
 
-def _packing_of(manifest: Mapping[str, Any]) -> Any:
+def _read_of(manifest: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The annotations that are validated."""
     metadata = manifest.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return annotations.get(PACKING_ANNOTATION) if isinstance(annotations, Mapping) else None
+    read = annotations if isinstance(annotations, Mapping) else {}
+    return tuple(map(read.get, (PACKING_ANNOTATION, DEVICES)))
 
 
 def require_valid(manifest: Mapping[str, Any], kind: Kind) -> None:

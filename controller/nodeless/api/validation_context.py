@@ -14,7 +14,7 @@ from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.known_types import KnownTypes
 from nodeless.api.reading_pools import read_pool
-from nodeless.api.requirement_warnings import FEW_TYPES, warning
+from nodeless.api.requirement_warnings import FEW_TYPES, few_types_for_spot, warning
 from nodeless.api.rule_codes import RuleCode
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.validation import MOST_FAULTS, advice, kind_of
@@ -196,16 +196,7 @@ def _few_for_spot(pool: Pool, left: int, path: str, types: KnownTypes) -> Iterat
     listed = pool.requirements.get(INSTANCE_TYPE)
     if listed is not None and not listed.complement and len(listed.values) < FEW_TYPES:
         return  # told from the list itself
-    names = types.listed(left & types.spot)
-    if 0 < len(names) < FEW_TYPES:
-        message = f"leaves {len(names)} instance types for spot ({', '.join(names)})"
-        yield warning(
-            path,
-            ABSENT,
-            message,
-            f"allow {FEW_TYPES} or more: fewer interruptions, lower prices",
-            code=RuleCode.FEW_SPOT_TYPES,
-        )
+    yield from few_types_for_spot(types.listed(left & types.spot), path)
 
 
 def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldError]:

@@ -28,7 +28,10 @@ class Entry:
         """The command itself; imports its module."""
         module, _, name = self.app.partition(":")
         application: typer.Typer = getattr(importlib.import_module(module), name)
-        return get_group(application).commands[self.name]
+        command = get_group(application).commands[self.name]
+        # A line of the source is none of the terminal, which is narrower or wider.
+        command.help = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+        return command
 
     def stub(self) -> TyperCommand:
         """The command's line of the group's help."""

@@ -14,7 +14,9 @@ from nodeless.explain.disruption import Judgment
 from nodeless.explain.drift_preview import DriftPreview
 from nodeless.explain.fill import NodeFill
 from nodeless.explain.migration.report import PricedNode
+from nodeless.explain.pool_facts import PoolFacts
 from nodeless.explain.report import Launch, RelaxedPreferences, Report, Unplaced
+from nodeless.explain.resizes import ResizeAdvice
 from nodeless.model.requirements import Requirement, Requirements
 
 JsonSchema = dict[str, Any]
@@ -141,6 +143,7 @@ def _plan_report() -> JsonSchema:
         perMonth=sums,
         lowerBoundPerHour=_or_null(NUMBER),
         gap=_or_null(NUMBER),
+        provedCheapest=BOOLEAN,
         unpricedNodes=INTEGER,
         addedByPart=_map(NUMBER),
     )
@@ -172,7 +175,9 @@ def _explanation() -> JsonSchema:
         "node": schema_of(NodeFill),
         "launch": schema_of(Launch),
         "relaxed": _array(schema_of(RelaxedPreferences)),
+        "resize": schema_of(ResizeAdvice),
         "disruption": schema_of(Judgment),
+        "pool": schema_of(PoolFacts),
     }
     return _object(facts, subject=STRING, placed=BOOLEAN, reasons=_STRINGS)
 
@@ -246,6 +251,7 @@ def _packing_answer() -> JsonSchema:
         totalHourlyPrice=NUMBER,
         lowerBound=_or_null(NUMBER),
         gap=_or_null(NUMBER),
+        provedCheapest=BOOLEAN,
         timedOut=BOOLEAN,
         newNodes=_array(new),
         existingNodes=_array(_object(name=STRING, pods=_array(counted))),

@@ -1,9 +1,11 @@
-"""What `nodeless validate` found: data, lines of text, and annotations for a workflow on GitHub.
+"""What a command found in manifests: data, lines of text, and annotations for a workflow on GitHub.
 
 A line of text is `FILE:LINE:COL: error|warning: message [CODE]`, which editors and matchers of continuous
-integration read; docs/rules.md has a paragraph for each code. See `sarif` for the other form.
+integration read; docs/rules.md has a paragraph for each code of a rule, docs/messages.md for each of a plan.
+See `sarif` for the other form.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +13,10 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.rule_codes import RuleCode
 from nodeless.api.validation import subject_of
-from nodeless.cli.manifests.documents import Document, Problem, Region
+from nodeless.cli.manifests.documents import Document, FaultLine, Problem, Region
 
 VALID, INVALID, SKIPPED, UNREADABLE = "valid", "invalid", "skipped", "unreadable"
+_PLACED = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
 #: Rules whose faults are in the name of a member, not in its value.
 _IN_NAMES = frozenset({RuleCode.UNKNOWN_FIELD, RuleCode.RESERVED_TAG, RuleCode.UNKNOWN_RESOURCE})
 
@@ -22,7 +25,8 @@ _IN_NAMES = frozenset({RuleCode.UNKNOWN_FIELD, RuleCode.RESERVED_TAG, RuleCode.U
 class Finding:
     """A fault or a warning, and where it is."""
 
-    code: RuleCode
+    code: str
+    """A RuleCode, or a plan's reason why pods have no place."""
     warning: bool
     path: str
     message: str
@@ -55,6 +59,7 @@ class Checked:
     """One object, or a part of a file that holds none, and what was found in it."""
 
     file: str
+    """Empty where the object is in no file."""
     line: int
     subject: str
     result: str
@@ -87,6 +92,26 @@ def unreadable(problem: Problem) -> Checked:
     return Checked(problem.file, problem.line, "", UNREADABLE, (finding,))
 
 
+def faulty(lines: Iterable[str]) -> tuple[list[Checked], list[str]]:
+    """What lines `FILE:LINE:COL: what` say; and the lines that name no such place."""
+    entries, problems = list[Checked](), list[str]()
+    for line in lines:
+        if (match := _PLACED.fullmatch(line)) is None:
+            problems.append(line)
+            continue
+        code = line.code if isinstance(line, FaultLine) else RuleCode.INVALID_OBJECT
+        region, text = Region(int(match["line"]), int(match["column"])), match["text"]
+        finding = Finding(code, False, "", text, "", text, region)
+        entries.append(Checked(match["file"], region.line, "", INVALID, (finding,)))
+    return entries, problems
+
+
+def fault_text(line: str) -> str:
+    """A line `FILE:LINE:COL: what` as people read it, with its code; one without a place is as it was."""
+    entries, _ = faulty([line])
+    return next((_text_line(entry, finding) for entry in entries for finding in entry.findings), line)
+
+
 def _finding(fault: FieldError, document: Document) -> Finding:
     text = str(fault).removeprefix("warning: ")
     named = fault.code in _IN_NAMES or fault.path.endswith(at("", str(fault.value)))
@@ -99,9 +124,12 @@ def text_lines(entry: Checked) -> Iterator[str]:
     yield (
         f"{entry.file}: {entry.subject}: {entry.result}" if entry.subject else f"{entry.file}: {entry.result}"
     )
-    for finding in entry.findings:
-        place = f"{entry.file}:{finding.region.line}:{finding.region.column}"
-        yield f"{place}: {finding.severity}: {finding.text} [{finding.code}]"
+    yield from (_text_line(entry, finding) for finding in entry.findings)
+
+
+def _text_line(entry: Checked, finding: Finding) -> str:
+    place = f"{entry.file}:{finding.region.line}:{finding.region.column}"
+    return f"{place}: {finding.severity}: {finding.text} [{finding.code}]"
 
 
 def github_lines(entry: Checked) -> Iterator[str]:
@@ -109,8 +137,10 @@ def github_lines(entry: Checked) -> Iterator[str]:
     for finding in entry.findings:
         region = finding.region
         title = f"{entry.subject}: {finding.code}" if entry.subject else str(finding.code)
-        options: dict[str, Any] = {"file": entry.file, "line": region.line, "col": region.column}
-        if region.end_line is not None and region.end_column is not None:
+        options: dict[str, Any] = (
+            {"file": entry.file, "line": region.line, "col": region.column} if entry.file else {}
+        )
+        if entry.file and region.end_line is not None and region.end_column is not None:
             options |= {"endLine": region.end_line, "endColumn": region.end_column}
         shown = _options({**options, "title": title}.items())
         yield f"::{finding.severity} {shown}::{_escaped(f'{finding.text} [{finding.code}]')}"

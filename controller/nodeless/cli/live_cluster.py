@@ -10,11 +10,11 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import structlog
 
+from nodeless.cli.kubeconfig import ClusterUnreadable
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
@@ -28,9 +28,11 @@ from nodeless.explain.neighbors import namespaces_of
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
 from nodeless.kube.autoscaler_status import read_groups
 from nodeless.kube.cluster import Cluster
+from nodeless.kube.gangs import watched_gang_sizes
 from nodeless.kube.kinds import watched_guard
 from nodeless.kube.overlays import watched_overlays
 from nodeless.kube.provisioning_requests import watched_placeholders
+from nodeless.kube.vertical_autoscaling import watched_vertical_autoscalers
 from nodeless.launch.overlays import evaluate
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
@@ -49,10 +51,6 @@ _GRACE = 10.0
 
 Offline = Callable[[Snapshot, BillTerms], tuple[Catalog, dict[str, str]]]
 """What pools may buy where the cloud cannot be asked, and what counts as part of its price."""
-
-
-class ClusterUnreadable(Exception):
-    """The cluster cannot be read; the text says what was in the way."""
 
 
 async def live_situation(
@@ -108,7 +106,9 @@ _NO_CLUSTER_FACTS = ("", "")
 def _more(settings: GlobalSettings) -> tuple[Watched, ...]:
     """What the controller watches besides, by its settings."""
     placeholders = watched_placeholders(settings.capacity_buffers, settings.provisioning_requests)
-    return (*placeholders, *(watched_overlays() if settings.node_overlays else ()))
+    overlays = watched_overlays() if settings.node_overlays else ()
+    autoscalers = watched_vertical_autoscalers() if settings.vertical_autoscalers else ()
+    return (*placeholders, *overlays, *autoscalers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ async def live_change(
         except ApiError as error:
             if error.status != 404:
                 raise
-            hint = "--namespace says where the controller is"
+            hint = "--controller-namespace says where the controller is"
             raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
         cluster_facts = await _cluster_facts(client, settings)
         overlays = watched_overlays() if settings.node_overlays else ()
@@ -200,26 +200,6 @@ async def _unrestricted_catalog(cloud: AwsProvider, snapshot: Snapshot) -> Catal
     return catalog
 
 
-def use_kubeconfig(path: str) -> None:
-    """Which kubeconfig to use: the one given, else $KUBECONFIG, else the user's own if there is one.
-
-    Raises:
-        ClusterUnreadable: There is no such file, or nothing that names a cluster.
-    """
-    if path and not Path(path).is_file():
-        raise ClusterUnreadable(f"--kubeconfig {path}: there is no such file")
-    usual = Path.home() / ".kube" / "config"
-    if path:
-        os.environ["KUBECONFIG"] = path
-    elif not os.environ.get("KUBECONFIG") and usual.exists():
-        os.environ["KUBECONFIG"] = str(usual)
-    elif not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        raise ClusterUnreadable(
-            f"no cluster is named: KUBECONFIG is not set, and there is no {usual}"
-            "; hint: set KUBECONFIG, or give --kubeconfig FILE"
-        )
-
-
 async def _snapshot(
     client: ApiClient, namespace: str, remark: Callable[[str], None], more: tuple[Watched, ...]
 ) -> Snapshot:
@@ -228,9 +208,11 @@ async def _snapshot(
     def invalid(manifest: dict[str, Any], error: Exception) -> None:
         remark(f"{manifest.get('kind')}/{manifest['metadata']['name']} cannot be used: {error}")
 
-    kinds = (*watched_kinds(invalid), *more, watched_guard(namespace, GUARD_NAME))
+    sized = any(watched.name == "verticalpodautoscalers" for watched in more)
+    pods_and_more = (*watched_kinds(invalid, container_requests=sized), *watched_gang_sizes(), *more)
+    kinds = (*pods_and_more, watched_guard(namespace, GUARD_NAME))
     watches = asyncio.create_task(cluster.run(client, kinds))
-    listed = asyncio.ensure_future(cluster.synced())
+    listed = asyncio.ensure_future(cluster.wait_for_sync())
     try:
         for patience in (_GRACE, PATIENCE - _GRACE):
             await asyncio.wait({watches, listed}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -272,7 +254,7 @@ async def _settings(
     try:
         return await _read_settings(client, namespace)
     except (ApiError, ApiUnavailable, SettingsError) as error:
-        remark(f"settings not known: {error}")
+        remark(f"settings not known: {error}; hint: --controller-namespace says where the controller is")
         return None
 
 

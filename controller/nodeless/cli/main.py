@@ -1,5 +1,6 @@
 """The command `nodeless`: data on stdout, messages on stderr, exit code 2 for wrong use."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -30,7 +31,7 @@ ENTRIES = (
     ),
     Entry(
         "why",
-        "Say why a pod lands where it does or has no place, and why a node is what it is.",
+        "Say why a pod lands where it does or has no place, and why a node or a pool is what it is.",
         _PLANS,
         f"{_COMMANDS}.why:reasons",
     ),
@@ -169,6 +170,11 @@ def program_name(path: str) -> str:
 
 def main() -> None:
     """Run the command that the process was started with."""
+    if os.environ.get("_NODELESS_COMPLETE") == "complete_bash":
+        # Imported here: most calls complete nothing.
+        from nodeless.cli.completion import join_words  # noqa: PLC0415
+
+        join_words()
     arguments = sys.argv[1:]
     if arguments[:1] == ["run"]:
         # Imported here: the flags stand in the tables of settings.

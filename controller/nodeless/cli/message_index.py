@@ -24,7 +24,9 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "FailedLaunch": "The message has EC2's answer. Look up the event of the same moment on the NodeClaim.",
     "InsufficientCapacity": "Usually nothing: other capacity is planned within seconds. If it repeats, allow more instance types, zones or capacity types in the pool.",
     "NodeDidNotHelp": "Look at why kube-scheduler refuses the node: its own `FailedScheduling` event on the pod says so. Frequent causes are taints that another agent adds to new nodes, and volumes in another zone.",
+    "ResizePending": "Let the pods that the message names leave, or evict the pod where its successor gets the new size (a VerticalPodAutoscaler). `nodeless why pod/NAME` looks for room on other nodes, too ([Vertical scaling](guides/vertical-scaling.md)).",
     "Evicted": "Nothing. To keep a pod where it is, give it a PodDisruptionBudget or the annotation `karpenter.sh/do-not-disrupt`.",
+    "CheckpointRequested": "Nothing, if the pod saves its work by itself. Whatever watches pods sees the condition `nodeless.dev/CheckpointRequested` ([Long jobs](guides/long-jobs.md)).",
     "Surging": "Nothing. The new pod becomes ready before the old one is evicted.",
     "SurgeFailed": "Allow the service account of nodeless to patch Deployments in the namespace, or set `maxSurge` to at least 1 and `maxUnavailable` to 0 in the Deployment.",
     "Launched": "Nothing.",
@@ -70,6 +72,7 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "DisruptionFailed": "Look at the events of the replacement's NodeClaim. The node stays in service, and is considered again after five minutes.",
     "DisruptionBlocked": "Nothing, if you want the node to stay. Otherwise remove what the message names, such as an annotation or a budget.",
     "InvalidDoNotDisruptAnnotation": "Write `true` or a duration such as `8h`. With any other value the pod has no protection.",
+    "InvalidCheckpointGrace": "Write a duration such as `10m`. With any other value the pod is evicted without a grace.",
     "NodeRepairBlocked": "Remove what the message names, or replace the node yourself: `kubectl delete nodeclaim NAME`.",
     "RebootRequested": "Nothing.",
     "RebootIssued": "Nothing.",
@@ -80,6 +83,8 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "DeprovisioningLaunching": "Nothing.",
     "DeprovisioningWaitingReadiness": "Nothing.",
     "DeprovisioningWaitingDeletion": "Nothing, unless it lasts: then see `FailedDraining` on the node.",
+    "GangNodesReleased": "See what its pods lack in their event `FailedScheduling`: allow the pool more types or zones, or ask for less. The gang is planned again after a pause. `nodeless.gangTimeout` says how long nodes wait for a whole gang.",
+    "RequestNodesReleased": "Nothing, if the ProvisioningRequest was deleted on purpose. Otherwise see its condition `Failed`: allow the pool more types or zones, or ask for less.",
     "DisruptionLaunching": "Nothing.",
     "DisruptionWaitingReadiness": "Nothing.",
     "DisruptionWaitingDeletion": "Nothing, unless it lasts: then see `FailedDraining` on the node.",
@@ -178,8 +183,20 @@ REFUSALS: Mapping[RefusalCode, tuple[str, str]] = {
         "Use `matchExpressions` on labels.",
     ),
     RefusalCode.RESOURCE_CLAIMS_NOT_PLANNED: (
-        "The pod claims devices by dynamic resource allocation, which nodeless does not plan.",
-        "Use a device plugin's extended resource, or provide the nodes for these pods otherwise.",
+        "The pod claims devices in a way that nodeless does not plan: a part of a device's capacity, or a constraint that asks devices to differ.",
+        "Claim whole devices, or provide the nodes for these pods otherwise.",
+    ),
+    RefusalCode.RESOURCE_CLAIM_NOT_FOUND: (
+        "The pod names a ResourceClaim or a ResourceClaimTemplate that does not exist, or is being deleted.",
+        "Create it in the pod's namespace, or correct its name in the pod's template.",
+    ),
+    RefusalCode.DEVICE_CLASS_NOT_FOUND: (
+        "A claim of the pod names a DeviceClass that does not exist.",
+        "Install the driver of the devices: its chart brings its classes.",
+    ),
+    RefusalCode.NO_DEVICE_FITS: (
+        "No instance type that the pools allow is known to have the devices that the pod claims, and no node publishes them.",
+        "The message names the selector that no device meets, or the number. Allow instance types with such devices, or correct the claim.",
     ),
     RefusalCode.VOLUME_UNREACHABLE: (
         "A volume of the pod is in a place where the pod is not allowed to run.",
@@ -286,6 +303,10 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
     VerdictCode.FAILED: (
         "Looking at the node raised an unexpected error. All other nodes are considered.",
         "Report it with the log line, which has the traceback.",
+    ),
+    VerdictCode.GANG_INCOMPLETE: (
+        "The node was launched for a gang that is not whole yet.",
+        "Nothing: it is an ordinary node once the gang is whole, and is released when that takes too long (`nodeless.gangTimeout`).",
     ),
     VerdictCode.GONE: ("The NodeClaim of a command is gone.", "Nothing."),
     VerdictCode.LEAVING: ("The node is being removed already.", "Nothing."),

@@ -8,6 +8,8 @@ can be read is looked at in each case.
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -18,10 +20,11 @@ from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.conversion_classes import ClassContext
 from nodeless.api.conversion_v1beta1 import ConvertedObject, convert_any_to_v1, kind_v1beta1
 from nodeless.api.errors import FieldError, InvalidObject
-from nodeless.api.foreign_kinds import foreign_warning
+from nodeless.api.foreign_kinds import foreign_warning, is_served_by_others
 from nodeless.api.kinds import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
+    KIND_OF_NAME,
     NODE_CLAIM,
     NODE_OVERLAY,
     NODE_POOL,
@@ -34,13 +37,28 @@ from nodeless.api.rule_codes import RuleCode
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, context_warnings
 from nodeless.api.validation_v1beta1 import as_v1, validate_v1beta1
-from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, format_of, write_document
-from nodeless.cli.findings import INVALID, checked, github_lines, text_lines, unreadable
+from nodeless.api.workload_rules import is_own_workload
+from nodeless.cli.commands.output import (
+    DOCUMENTS,
+    FINDINGS,
+    JSON,
+    PLAIN,
+    TABLE,
+    YAML,
+    format_of,
+    output_option,
+    write_document,
+    write_findings,
+)
+from nodeless.cli.commands.terms import refuse
+from nodeless.cli.completion import object_names
+from nodeless.cli.findings import INVALID, Checked, checked, fault_text, text_lines, unreadable
 from nodeless.cli.folding import echo_folded
-from nodeless.cli.manifests.documents import Document
+from nodeless.cli.manifests.documents import Document, FaultLine
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
 from nodeless.cli.manifests.neighbors import neighbor_warnings
+from nodeless.cli.object_names import split_names
 from nodeless.cli.progress import working
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 
@@ -51,44 +69,59 @@ _TO_V1ALPHA5 = (NODE_POOL, EC2_NODE_CLASS)
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
 ]
-GITHUB, SARIF = "github", "sarif"
-Output = Annotated[
+Kubeconfig = Annotated[
     str,
     typer.Option(
-        "--output",
-        "-o",
-        help="text, json, yaml, sarif, or github: annotations of a workflow's run on its files",
+        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config",
+        rich_help_panel="Which cluster",
     ),
 ]
+_CHECKED, _CONVERTED = (*PLAIN, *FINDINGS), (YAML, JSON, *FINDINGS)
 
 
 @offline.command(name="validate", rich_help_panel="Manifests")
-def validate_files(files: Files, output: Output = "text") -> None:
+def validate_files(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KIND/NAME|FILE...",
+            help="YAML or JSON files, or folders of them; - is stdin; or objects of the cluster, as "
+            "nodepool/general",
+            autocompletion=object_names(tuple(KIND_OF_NAME), beside_files=True),
+        ),
+    ],
+    kubeconfig: Kubeconfig = "",
+    output: Annotated[str, output_option(*_CHECKED)] = TABLE,
+) -> None:
     """Check manifests as the webhook and the API server do; exit 1 when one is invalid.
 
+    Pools, node classes, and Kubernetes' own workloads: names, labels, selectors, resources, what is required.
+
     Each fault is a line `FILE:LINE:COL: error|warning: message [CODE]`; docs/rules.md explains the codes.
+    Objects of the cluster are checked as `kubectl get -o yaml` shows them, beside its other pools.
+
+    nodeless validate pools/ nodepool/general
     """
-    output = format_of(output, formats=(TEXT, JSON, YAML, GITHUB, SARIF))
+    output = format_of(output, formats=_CHECKED)
     with working("checking the files"):
-        reading = _read(files)
+        given, names = split_names(files, KIND_OF_NAME)
+        reading = _read(given)
+        around = _add_live_objects(reading, names, kubeconfig) if names else ()
         entries = [unreadable(problem) for problem in reading.broken]
-        for document, faults in faults_of(reading.documents):
+        # What is around comes last: what is asked about does not repeat it.
+        for document, faults in islice(faults_of([*reading.documents, *around]), len(reading.documents)):
             entries.append(checked(document, faults, skipped=_is_skipped(document.value)))
     # In the order of the files; what is broken stands where it is in its file.
     ranks = {file: rank for rank, file in enumerate(reading.files)}
     entries.sort(key=lambda entry: (ranks[entry.file], entry.line))
     if output in DOCUMENTS:
         write_document("ValidationReport", {"objects": [entry.to_json() for entry in entries]}, output)
-    elif output == SARIF:
-        # Imported here: the texts of all rules go into it.
-        from nodeless.cli.sarif import sarif  # noqa: PLC0415
-
-        typer.echo(json.dumps(sarif(entries, reading.problems), indent=2, ensure_ascii=False))
+    elif output in FINDINGS:
+        write_findings(entries, reading.problems, output)
     else:
-        lines_of, write = (github_lines, typer.echo) if output == GITHUB else (text_lines, echo_folded)
         for entry in entries:
-            for line in lines_of(entry):
-                write(line)
+            for line in text_lines(entry):
+                echo_folded(line)
     _end(reading, any(entry.result == INVALID for entry in entries))
 
 
@@ -96,7 +129,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
 def convert_files(
     files: Files,
     to: Annotated[str, typer.Option("--to", help="v1 or v1alpha5")] = "v1",
-    output: Annotated[str, typer.Option("--output", "-o", help="yaml or json")] = "yaml",
+    output: Annotated[str, output_option(*_CONVERTED)] = YAML,
     default_instance_profile: Annotated[
         str, typer.Option(help="Setting aws.defaultInstanceProfile, which v1 does not have")
     ] = "",
@@ -107,10 +140,10 @@ def convert_files(
     """Convert pools and node classes of v1alpha5 and v1beta1 to v1, or those of v1 to v1alpha5.
 
     What is of v1 goes through as it is. What changes is noted on stderr, with its place; exit 1 when
-    something cannot be said.
+    something cannot be said. With -o github or -o sarif these notes are written, and no manifests.
     """
     _require(to in ("v1", "v1alpha5"), f"--to {to!r} is not known; hint: v1 or v1alpha5")
-    _require(output in ("yaml", "json"), f"--output {output!r} is not known; hint: yaml or json")
+    output = format_of(output, formats=_CONVERTED)
     _require(
         not (role and default_instance_profile),
         "--role and --default-instance-profile exclude each other; hint: a node class has one of the two",
@@ -124,8 +157,9 @@ def convert_files(
     failed = False
     with working("reading the files"):
         reading = _read(files)
+    found = _Noted(shown=output not in FINDINGS)
     for problem in reading.broken:
-        _remark(str(problem))
+        found.add(unreadable(problem), str(problem))
     sources_of: dict[str, Document] = {}
     for document in reading.documents:
         manifest = document.value
@@ -138,46 +172,81 @@ def convert_files(
             and _is_ours(manifest)
         ):
             fault = next(iter(validate(manifest)))
-            _remark(located(document, f"not converted: {fault}", fault.path))
+            found.note(document, fault, "not converted: ")
             failed = True
             continue
         if not convertible:
-            text = f"skipped: {foreign or f'it does not convert to {to}'}"
-            _remark(located(document, text, "" if foreign is None else foreign.path))
+            if foreign is None:
+                found.say(located(document, f"skipped: it does not convert to {to}"))
+            else:
+                found.note(document, foreign, "skipped: ")
             continue
-        faults = [fault for fault in _faults(manifest, NOTHING_KNOWN) if not fault.warning]
+        noted = _faults(manifest, NOTHING_KNOWN)
+        faults = [fault for fault in noted if not fault.warning]
         for fault in faults:
-            _remark(located(document, str(fault), fault.path))
+            found.note(document, fault)
+        # A pool that others serve is theirs in every version.
+        for warning in noted if is_served_by_others(manifest) else ():
+            found.note(document, warning, "note: ")
         failed = failed or bool(faults)
         given += [] if faults else [manifest]
         sources_of[subject_of(manifest)] = document
     context = ClassContext(default_instance_profile, role=role)
     with working("converting"):
         result: Conversion = convert_any_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
-    if output == "json":
+    if output == JSON:
         typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
-    elif result.manifests:
+    elif output == YAML and result.manifests:
         typer.echo(yaml.safe_dump_all(result.manifests, sort_keys=False, allow_unicode=True), nl=False)
     for subject, note in result.notes:
-        _remark(located(sources_of[subject], f"note: {note}"))
+        found.say(located(sources_of[subject], f"note: {note}"))
     for subject, change in result.changes:
-        _remark(located(sources_of[subject], f"note: {change}", change.path))
+        found.note(sources_of[subject], replace(change, warning=True), "note: ")
     for subject, loss in result.losses:
-        _remark(located(sources_of[subject], f"not converted: {loss}", loss.path))
+        found.note(sources_of[subject], loss, "not converted: ")
+    if output in FINDINGS:
+        write_findings(found.entries, reading.problems, output)
     _end(reading, failed or bool(result.losses))
+
+
+class _Noted:
+    """What a conversion says of its input: on stderr at once, or as findings in the end."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self.entries: list[Checked] = []
+
+    def note(self, document: Document, fault: FieldError, start: str = "") -> None:
+        """A fault, a loss or a change at its field."""
+        text = str(fault).removeprefix("warning: ") if start == "note: " else str(fault)
+        line = located(document, f"{start}{text}", fault.path)
+        self.add(checked(document, [fault]), line if start else fault_text(FaultLine.of(line, fault.code)))
+
+    def add(self, entry: Checked, line: str) -> None:
+        """A finding, and the line that says it."""
+        self.entries.append(entry)
+        self.say(line)
+
+    def say(self, line: str) -> None:
+        """A line about no fault."""
+        if self._shown:
+            _remark(line)
 
 
 def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[FieldError]]]:
     """The faults and warnings of each object, as it would be in a cluster with the others.
 
-    Objects that are not of our groups have none; those of kinds that are known and not read have a warning.
+    Objects of other groups than ours have none, but for Kubernetes' own workloads; those of kinds that are
+    known and not read have a warning.
     """
     converted = [as_v1(document.value) for document in documents]
     manifests = [each.manifest for each in converted]
     around, overlays = _validation_context(manifests), _overlay_warnings(manifests)
     neighbors = neighbor_warnings(documents)
     for document, one in zip(documents, converted, strict=True):
-        if _is_skipped(document.value):
+        if is_own_workload(document.value):
+            yield document, _workload_faults(document.value)
+        elif _is_skipped(document.value):
             foreign = foreign_warning(document.value)
             yield document, [] if foreign is None else [foreign]
         else:
@@ -186,6 +255,13 @@ def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[Fi
                 found = found or overlays.get(subject_of(document.value), [])
             found += neighbors.get(subject_of(document.value), ())
             yield document, found
+
+
+def _workload_faults(manifest: Any) -> list[FieldError]:
+    # Imported here: pools and node classes do without the decoder of pods.
+    from nodeless.cli.manifests.workload_checks import workload_faults  # noqa: PLC0415
+
+    return workload_faults(manifest)
 
 
 def _overlay_warnings(manifests: Sequence[Any]) -> dict[str, list[FieldError]]:
@@ -199,6 +275,8 @@ def _overlay_warnings(manifests: Sequence[Any]) -> dict[str, list[FieldError]]:
 
 def _is_skipped(manifest: Any) -> bool:
     """Whether an object is none that the rules are about."""
+    if is_own_workload(manifest):
+        return False
     if foreign_warning(manifest) is not None:
         return True
     return _kind_of(manifest) is None and not _is_ours(manifest)
@@ -270,6 +348,26 @@ def _read(files: Sequence[str]) -> Reading:
     for remark in reading.remarks:
         _remark(f"nodeless: note: {remark}")
     return reading
+
+
+def _add_live_objects(reading: Reading, names: Sequence[str], kubeconfig: str) -> Sequence[Document]:
+    """Read objects of the cluster, too; returns what is around them. Ends the command where it cannot."""
+    # Imported here: files need no cluster.
+    from nodeless.cli.kubeconfig import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cli.live_objects import live_objects  # noqa: PLC0415
+    from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
+
+    try:
+        use_kubeconfig(kubeconfig)
+        found, around, missing = live_objects(names)
+    except (ClusterUnreadable, ApiError, ApiUnavailable) as error:
+        refuse(str(error))
+    reading.documents += found
+    reading.files += [document.file for document in found]
+    reading.problems += missing
+    for line in missing:
+        _remark(f"nodeless: {line}")
+    return around
 
 
 def _end(reading: Reading, failed: bool) -> None:

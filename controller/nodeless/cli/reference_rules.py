@@ -1,6 +1,6 @@
 """The page of rules: every code of `nodeless validate` and of the webhook, with an example and what to do."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -11,7 +11,8 @@ from nodeless.api.kinds import PROVISIONER as PROVISIONER_KIND
 from nodeless.api.rule_codes import RuleCode
 from nodeless.api.validation import validate
 from nodeless.api.validation_v1beta1 import as_v1
-from nodeless.cli.manifests.documents import readable_documents
+from nodeless.cli.manifests.documents import BadManifests, Document, FaultLine, readable_documents
+from nodeless.cli.manifests.reading import read_documents
 from nodeless.cli.offline import faults_of
 from nodeless.cli.reference_text import page
 from nodeless.cli.rule_index import CLASS, POOL, PROVISIONER, RULES, Rule
@@ -80,9 +81,20 @@ def messages_of(rule: Rule) -> Iterator[tuple[RuleCode, str]]:
     else:
         documents, problems = readable_documents("example", rule.example)
         yield from ((problem.code, problem.message) for problem in problems)
+        yield from _said_by_plans(documents)
     for document, faults in faults_of(documents):
         yield from map(_said, faults)
         yield from map(_said, as_v1(document.value).changes)
+
+
+def _said_by_plans(documents: Sequence[Document]) -> Iterator[tuple[RuleCode, str]]:
+    """What only commands say that read objects of other APIs."""
+    try:
+        read_documents(documents)
+    except BadManifests as error:
+        for line in error.faults:
+            if not isinstance(line, FaultLine):
+                yield RuleCode.INVALID_OBJECT, line.partition(" ")[2]
 
 
 def _said(fault: FieldError) -> tuple[RuleCode, str]:

@@ -61,6 +61,12 @@ RULES: Mapping[RuleCode, Rule] = {
         "apiVersion: v1\nkind: List\nitems: {name: general}\n",
         FILE,
     ),
+    RuleCode.INVALID_OBJECT: _error(
+        "An object of another API, as a Deployment or a Pod, has a value that it cannot have. `validate` says it of Kubernetes' own workloads, `plan` and the commands like it of whatever they read.",
+        "Correct the place that the message names. `kubectl apply --dry-run=server` says what else the API server refuses.",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: many, template: {spec: {containers: []}}}\n",
+        FILE,
+    ),
     RuleCode.UNKNOWN_KIND: _error(
         "The API group is one that nodeless serves, and the kind, or its version, is not.",
         "Correct `apiVersion` and `kind`. `nodeless convert` makes v1 of objects of v1alpha5 and v1beta1.",
@@ -117,6 +123,14 @@ RULES: Mapping[RuleCode, Rule] = {
         "Use a label in a domain of your own, as `example.com/team`.",
         "spec:\n  template:\n    metadata:\n      labels:\n        kubernetes.io/hostname: one\n",
     ),
+    RuleCode.INVALID_DEVICES: _error(
+        "The annotation `nodeless.dev/devices` of a NodeOverlay does not describe devices. The whole overlay has no effect; others count.",
+        "Write a list with `driver` and `devices`, each device in the words of a ResourceSlice, with `count` in place of a name ([devices](guides/devices.md#say-it-yourself)).",
+        "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata:\n  name: fpgas\n  annotations:\n"
+        "    nodeless.dev/devices: |\n      - driver: fpga.example.com\n        devices: [{count: 0}]\n"
+        "spec: {requirements: []}\n",
+        FILE,
+    ),
     RuleCode.INVALID_ANNOTATION: _error(
         "The key of an annotation is none that Kubernetes takes, or annotations are too large together.",
         "Write keys as `name` or `domain/name`. All annotations of an object have 256 KiB.",
@@ -160,6 +174,13 @@ RULES: Mapping[RuleCode, Rule] = {
         "Select by id, by name, or by tags; several terms are alternatives.",
         "spec:\n  subnetSelectorTerms:\n  - id: null\n",
         CLASS,
+    ),
+    RuleCode.UNMATCHED_SELECTOR: _error(
+        "The selector of a workload does not match the labels of its own pod template: the API server refuses it.",
+        "Give the template the labels that the selector asks for. A selector cannot be changed later.",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n"
+        "  template:\n    metadata: {labels: {app: api}}\n    spec: {containers: [{name: web, image: web}]}\n",
+        FILE,
     ),
     RuleCode.INVALID_KUBELET_SETTING: _error(
         "A setting of the kubelet names an eviction signal or a resource that there is not, or contradicts another one.",
@@ -218,7 +239,7 @@ RULES: Mapping[RuleCode, Rule] = {
         FILE,
     ),
     RuleCode.KIND_NOT_READ: _warning(
-        "The object is of a kind of Karpenter or EKS that nodeless does not read.",
+        "The object is of a kind of Karpenter or EKS that nodeless does not read; with `plan --strict`, of any kind that may change the plan and is left out.",
         "The hint, and [compatibility](compatibility.md), say what takes its place.",
         "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: default}\n",
         FILE,

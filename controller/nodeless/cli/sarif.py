@@ -1,4 +1,4 @@
-"""What `nodeless validate` found, in SARIF 2.1.0: the form in which code hosts take findings of checks.
+"""What a command found in manifests, in SARIF 2.1.0: the form in which code hosts take findings of checks.
 
 The standard: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, with Errata 01.
 """
@@ -54,29 +54,41 @@ def sarif(entries: Sequence[Checked], problems: Sequence[str]) -> dict[str, Any]
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(code: RuleCode) -> dict[str, Any]:
-    rule = RULES[code]
+def _rule(code: str) -> dict[str, Any]:
+    level, meaning, remedy, page = _texts(code)
     described: dict[str, Any] = {
         "id": str(code),
         "name": str(code),
-        "shortDescription": {"text": rule.meaning},
-        "help": {"text": rule.remedy},
-        "defaultConfiguration": {"level": rule.level},
+        "shortDescription": {"text": meaning},
+        "help": {"text": remedy},
+        "defaultConfiguration": {"level": level},
     }
     if address := _address("Documentation"):
-        described["helpUri"] = f"{address}/rules.md#{code.lower()}"
+        described["helpUri"] = f"{address}/{page}#{code.lower()}"
     return described
 
 
-def _result(
-    entry: Checked, finding: Finding, ranks: dict[RuleCode, int], seen: Counter[str]
-) -> dict[str, Any]:
+def _texts(code: str) -> tuple[str, str, str, str]:
+    """Level, meaning and remedy of a code, and its page."""
+    if isinstance(code, RuleCode):
+        rule = RULES[code]
+        return rule.level, rule.meaning, rule.remedy, "rules.md"
+    # Imported here: the controllers' codes stand behind it, and rules do without.
+    from nodeless.cli.message_index import REFUSALS, entries  # noqa: PLC0415
+
+    meaning, remedy = next(
+        ((entry.meaning, entry.remedy) for entry in entries() if entry.code == code), (str(code), "")
+    )
+    return "error" if code in REFUSALS else "warning", meaning, remedy, "messages.md"
+
+
+def _result(entry: Checked, finding: Finding, ranks: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
     region: dict[str, int] = {"startLine": finding.region.line, "startColumn": finding.region.column}
     if finding.region.end_line is not None and finding.region.end_column is not None:
         region |= {"endLine": finding.region.end_line, "endColumn": finding.region.end_column}
-    location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": _artifact(entry.file), "region": region}
-    }
+    location: dict[str, Any] = {}
+    if entry.file:
+        location["physicalLocation"] = {"artifactLocation": _artifact(entry.file), "region": region}
     if entry.subject:
         location["logicalLocations"] = [{"fullyQualifiedName": entry.subject, "kind": "object"}]
     return {
@@ -91,7 +103,7 @@ def _result(
 
 def _fingerprint(entry: Checked, finding: Finding, seen: Counter[str]) -> str:
     """What stays the same when lines above the finding come and go: file, object, rule and field."""
-    parts = (_uri(entry.file), entry.subject, str(finding.code), finding.path)
+    parts = (_uri(entry.file) if entry.file else "", entry.subject, str(finding.code), finding.path)
     made = hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
     seen[made] += 1
     return made if seen[made] == 1 else f"{made}:{seen[made]}"

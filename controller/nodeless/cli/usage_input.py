@@ -57,7 +57,10 @@ def _read(name: str, usage: Usage, percentile: float) -> None:
         raise BadUsage(error.faults[0]) from None
     metrics = [one for one in documents if isinstance(one, Mapping) and one.get("kind") == _POD_METRICS]
     others = [one for one in documents if one not in metrics]
-    if not documents or (others and metrics):
+    if others and metrics:
+        hint = "give the others as manifests: PodMetrics among those are read, too"
+        raise BadUsage(f"{name} holds other objects besides PodMetrics; hint: {hint}")
+    if not documents:
         raise BadUsage(f"{name} holds no metrics of pods; {_GIVE}")
     try:
         add_pod_metrics(usage, metrics)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodeless.cli.commands.inputs import (
+    CONTROLLER_NAMESPACE,
     CatalogOption,
+    ControllerNamespace,
     Files,
     Kubeconfig,
     Namespace,
@@ -19,7 +21,7 @@ from nodeless.cli.commands.inputs import (
     catalog_of,
     situation_of,
 )
-from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
+from nodeless.cli.commands.output import DOCUMENTS, TABLE, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
 from nodeless.cli.progress import working
 
@@ -57,12 +59,13 @@ def advise(
     ] = 95.0,
     least: Annotated[float, typer.Option(help="US dollars a month that advice must save", min=0)] = 1.0,
     kubeconfig: Kubeconfig = "",
-    namespace: Namespace = "karpenter",
+    namespace: Namespace = "",
+    controller_namespace: ControllerNamespace = CONTROLLER_NAMESPACE,
     region: Region = "",
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
-    output: OutputOption = "text",
+    output: OutputOption = TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Show what would save money, ranked by dollars a month, each tried by the solver on the pods there are.
@@ -85,12 +88,13 @@ def advise(
         snapshot,
         what_if or (),
         kubeconfig,
-        namespace,
+        controller_namespace,
         region,
         catalog,
         zones,
         spot_percent,
         wide=True,
+        namespace=namespace,
     )
     with working("reading what pods use"):
         used = _usage(usage or (), files or (), prometheus, window, percentile)

@@ -6,10 +6,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodeless.cli.commands.files import Offer, applied, with_files
-from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region, Snapshot, Source, situation_of
-from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
+from nodeless.cli.commands.files import Offer, ReadAs, applied, with_files
+from nodeless.cli.commands.inputs import (
+    CONTROLLER_NAMESPACE,
+    ControllerNamespace,
+    Kubeconfig,
+    Namespace,
+    Region,
+    Snapshot,
+    Source,
+    situation_of,
+)
+from nodeless.cli.commands.output import (
+    DOCUMENTS,
+    FINDINGS,
+    PLAIN,
+    TABLE,
+    AsJson,
+    format_of,
+    output_option,
+    write_document,
+    write_findings,
+)
 from nodeless.cli.commands.terms import refuse, remark
+from nodeless.cli.completion import POOLS, object_names
 from nodeless.cli.folding import echo_folded
 from nodeless.cli.progress import working
 
@@ -18,6 +38,7 @@ if TYPE_CHECKING:
     from nodeless.model.snapshot import Snapshot as ClusterSnapshot
 
 changes = typer.Typer()
+_FORMS = (*PLAIN, *FINDINGS)
 
 
 @changes.command(rich_help_panel="Plans")
@@ -28,7 +49,8 @@ def drift(
     ] = None,
     snapshot: Snapshot = "",
     kubeconfig: Kubeconfig = "",
-    namespace: Namespace = "karpenter",
+    namespace: Namespace = "",
+    controller_namespace: ControllerNamespace = CONTROLLER_NAMESPACE,
     region: Region = "",
     owner: Annotated[
         list[str] | None,
@@ -42,9 +64,10 @@ def drift(
         typer.Option(
             metavar="KIND/NAME",
             help="A pool that would be deleted (or its uid), unless the files have it; repeatable",
+            autocompletion=object_names(POOLS),
         ),
     ] = None,
-    output: OutputOption = "text",
+    output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Show which nodes would drift if these manifests were applied, what replaces them, and what it costs.
@@ -58,18 +81,25 @@ def drift(
 
     nodeless drift --removed NodePool/old
     """
-    output = format_of(output, as_json=as_json)
+    output = format_of(output, as_json=as_json, formats=_FORMS)
+    read_as = ReadAs(namespace=namespace, output=output, documents=[])
     leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
     if not given and not leaving:
         refuse("what would change? hint: give files, or --removed")
     with working("comparing the cluster with the files"):
         preview = (
-            _of_snapshot(given, snapshot, leaving)
+            _of_snapshot(given, snapshot, leaving, read_as)
             if snapshot
-            else _live(given, kubeconfig, namespace, region, leaving)
+            else _live(given, kubeconfig, controller_namespace, region, leaving, read_as)
         )
     if output in DOCUMENTS:
         write_document("DriftReport", preview.to_json(), output)
+        return
+    if output in FINDINGS:
+        # Imported here: most calls do without it.
+        from nodeless.cli.commands.plan_findings import drift_findings  # noqa: PLC0415
+
+        write_findings(drift_findings(preview, read_as.documents or ()), (), output)
         return
     for line in (*preview.notes, *preview.lines()):
         echo_folded(line)
@@ -99,7 +129,7 @@ class _Leaving:
             refuse(f"--removed {error.args[0]}: there is no such pool; hint: there are {there}")
 
 
-def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "DriftPreview":
+def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving, read_as: ReadAs) -> "DriftPreview":
     # Imported here: other commands do not need the solver.
     from nodeless.cloudprovider.aws.catalog_file import bundled_catalog  # noqa: PLC0415
     from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
@@ -108,15 +138,16 @@ def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "DriftPr
     sold = bundled_catalog()
     left = replace(before, snapshot=leaving.gone(before.snapshot))
     offer = Offer(sold, sold.all_zones[:3])
-    after = with_files(left, files, offer, notes, may_be_empty=bool(leaving))
+    after = with_files(left, files, offer, notes, read_as=read_as, may_be_empty=bool(leaving))
     return preview_drift(before, after, notes=notes)
 
 
 def _live(
-    files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving
+    files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving, read_as: ReadAs
 ) -> "DriftPreview":
     # Imported here: commands on files need neither AWS nor the cluster.
-    from nodeless.cli.live_cluster import ClusterUnreadable, live_change, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cli.kubeconfig import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cli.live_cluster import live_change  # noqa: PLC0415
     from nodeless.cloudprovider import CloudError  # noqa: PLC0415
     from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
     from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
@@ -131,7 +162,9 @@ def _live(
                 namespace,
                 region,
                 remark,
-                lambda seen: applied(files, leaving.gone(seen), notes, may_be_empty=bool(leaving)),
+                lambda seen: applied(
+                    files, leaving.gone(seen), notes, read_as=read_as, may_be_empty=bool(leaving)
+                ),
             )
         )
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:

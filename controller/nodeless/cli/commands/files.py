@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nodeless.cli.bounded_files import UnreadableFileError
+from nodeless.cli.commands.output import FINDINGS, TABLE, refuse_faults, write_findings
 from nodeless.cli.commands.terms import refuse, remark
 from nodeless.cli.manifests.overlays import overlay_notes
 from nodeless.explain.words import count
@@ -32,11 +33,17 @@ class ReadAs:
         replicas: Of those that an autoscaler allows a workload: min, current or max.
         ends: Whether notes say what is added at the ends of what autoscalers allow.
         strict: Whether an object that is left out, and might change the plan, ends the command.
+        namespace: Of objects that say none; empty: `default`.
+        output: The form of the command's answer; faults are in it, too, where it is one of findings.
+        documents: Gets the objects of the files.
     """
 
     replicas: str = "current"
     strict: bool = False
     ends: bool = False
+    namespace: str = ""
+    output: str = TABLE
+    documents: "list[Document] | None" = None
 
 
 _AS_USUAL = ReadAs()
@@ -159,10 +166,15 @@ def with_files(
 
 
 def applied(
-    files: Sequence[str], snapshot: "Snapshot", notes: list[str], *, may_be_empty: bool = False
+    files: Sequence[str],
+    snapshot: "Snapshot",
+    notes: list[str],
+    *,
+    read_as: ReadAs = _AS_USUAL,
+    may_be_empty: bool = False,
 ) -> "Snapshot":
     """The snapshot after `kubectl apply` of manifests; ends the command when they cannot be used."""
-    given, _, _ = _given(files, snapshot, may_be_empty=may_be_empty)
+    given, _, _ = _given(files, snapshot, read_as, may_be_empty=may_be_empty)
     _note(given, notes)
     return given.snapshot
 
@@ -208,11 +220,14 @@ def _given(
     """What files hold, on top of a snapshot; their settings, if any; their other objects."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
     from nodeless.cli.manifests.files import listed_files, text_of_listed  # noqa: PLC0415
+    from nodeless.cli.manifests.members import in_namespace  # noqa: PLC0415
     from nodeless.cli.manifests.pod_templates import ReplicasMode  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
+    from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     faults: list[str] = []
+    templates: list[str] = []
     documents: list[Document] = []
     given, settings = FileContents(Snapshot()), None
     for name in files:
@@ -221,11 +236,16 @@ def _given(
             remark(f"nodeless: note: {line}")
         for file in listed:
             try:
-                documents += documents_of(file, text_of_listed(file))
+                text = text_of_listed(file)
+                if is_template(text):
+                    templates.append(file)
+                documents += documents_of(file, text)
             except BadManifests as error:
                 faults += error.faults
             except UnreadableFileError as error:
                 refuse(str(error))
+    if read_as.namespace:
+        documents = [in_namespace(document, read_as.namespace) for document in documents]
     try:
         settings = _settings_among(documents)
         given = read_documents(documents, base or Snapshot(), ReplicasMode(read_as.replicas))
@@ -234,19 +254,33 @@ def _given(
     if not documents and not faults and not may_be_empty:
         refuse(f"{', '.join(files)}: no object in it; hint: what made the input may have failed")
     if faults:
-        for fault in faults:
-            remark(fault)
-        refuse(f"{count(len(faults), 'fault')} in the manifests; hint: see the lines above")
+        for file in templates:
+            if any(fault.startswith(f"{file}:") and HELM_HINT not in fault for fault in faults):
+                remark(f"nodeless: note: {file} holds expressions in {{{{ }}}}; {HELM_HINT}")
+        refuse_faults(faults, "the manifests", read_as.output)
+    if read_as.documents is not None:
+        read_as.documents.extend(documents)
     if read_as.strict:
-        _refuse_skipped(given)
+        _refuse_skipped(given, read_as.output)
     return _with_room_for_buffers(given), settings, documents
 
 
-def _refuse_skipped(given: "FileContents") -> None:
+def _refuse_skipped(given: "FileContents", output: str) -> None:
     """End the command with each object that is left out and might change the plan, if there is any."""
+    # Imported here: most calls end without.
+    from nodeless.api.rule_codes import RuleCode  # noqa: PLC0415
+    from nodeless.cli.findings import faulty  # noqa: PLC0415
+    from nodeless.cli.manifests.documents import FaultLine  # noqa: PLC0415
+
     skipped = [one for one in (*given.unread, *given.skipped) if one.matters]
-    for one in skipped:
-        remark(f"{one.place}: {one.subject}: ignored: {one.reason}")
+    lines = [
+        FaultLine.of(f"{one.place}: {one.subject}: ignored: {one.reason}", RuleCode.KIND_NOT_READ)
+        for one in skipped
+    ]
+    if lines and output in FINDINGS:
+        write_findings(*faulty(lines), output)
+    for line in lines:
+        remark(line)
     if skipped:
         objects = count(len(skipped), "object is", "objects are")
         refuse(f"{objects} ignored; hint: see the lines above, or plan without --strict")

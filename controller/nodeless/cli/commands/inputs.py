@@ -3,24 +3,37 @@
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.files import Offer, ReadAs, situation_of_files, with_files
+from nodeless.cli.commands.output import TABLE
 from nodeless.cli.commands.terms import content_of, from_cluster, refuse, saved_situation
+from nodeless.cli.completion import NODES, changes, object_names
 from nodeless.cli.progress import nothing_shown, working
 
 if TYPE_CHECKING:
+    from nodeless.cli.manifests.documents import Document
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.explain.decisions import Situation
     from nodeless.model.instance_types import Catalog, InstanceType
 
+#: Where the controller is, unless something else is said.
+CONTROLLER_NAMESPACE = "karpenter"
 _REPLICAS = ("min", "current", "max")
 _INPUT, _CLUSTER, _CATALOG = "What is planned", "Which cluster", "What may be bought"
 
+NamesAndFiles = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/NAME|FILE|DIR|-]",
+        help="Nodes, claims and pools to show alone; manifests, none: the cluster of the kubeconfig",
+        autocompletion=object_names(NODES, beside_files=True),
+    ),
+]
 Files = Annotated[
     list[str] | None,
     typer.Argument(metavar="[FILE...|DIR|-]", help="Manifests; none: the cluster of the kubeconfig"),
@@ -38,6 +51,7 @@ WhatIf = Annotated[
         "without-spot, price=m5.large:0.05, price=c5.*:-20%, limit=POOL:cpu=100, packing=fewest-nodes, "
         "node-fee=0.01; any number of them, in their order",
         rich_help_panel=_INPUT,
+        autocompletion=changes,
     ),
 ]
 Replicas = Annotated[
@@ -64,10 +78,24 @@ Kubeconfig = Annotated[
         help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config", rich_help_panel=_CLUSTER
     ),
 ]
+_OF_CONTROLLER = "Namespace of the controller and its settings"
+ControllerNamespace = Annotated[
+    str, typer.Option("--controller-namespace", help=_OF_CONTROLLER, rich_help_panel=_CLUSTER)
+]
+#: Of commands that ask about the controller alone: -n is its namespace.
+OwnNamespace = Annotated[
+    str,
+    typer.Option(
+        "--controller-namespace", "--namespace", "-n", help=_OF_CONTROLLER, rich_help_panel=_CLUSTER
+    ),
+]
 Namespace = Annotated[
     str,
     typer.Option(
-        "--namespace", "-n", help="Namespace of the controller and its settings", rich_help_panel=_CLUSTER
+        "--namespace",
+        "-n",
+        help="Namespace of names that say none, and of manifests without one",
+        rich_help_panel=_INPUT,
     ),
 ]
 Region = Annotated[
@@ -110,13 +138,15 @@ class Source:
     """The options by which a situation is found.
 
     With `wide`, a cloud is asked what pools might buy if they allowed it, too; files tell that anyway.
+    `namespace` is that of names and manifests without one. `output` is the form of the answer, and
+    `documents` gets the objects of the files.
     """
 
     files: Sequence[str] = ()
     snapshot: str = ""
     what_if: Sequence[str] = ()
     kubeconfig: str = ""
-    namespace: str = "karpenter"
+    controller_namespace: str = CONTROLLER_NAMESPACE
     region: str = ""
     catalog: str = ""
     zones: str = ""
@@ -125,11 +155,15 @@ class Source:
     strict: bool = False
     ends: bool = False
     wide: bool = False
+    namespace: str = ""
+    output: str = TABLE
+    documents: "list[Document]" = field(default_factory=list)
 
     @property
     def read_as(self) -> ReadAs:
         """How the manifests are read."""
-        return ReadAs(self.replicas, self.strict, self.ends and not self.what_if)
+        ends = self.ends and not self.what_if
+        return ReadAs(self.replicas, self.strict, ends, self.namespace, self.output, self.documents)
 
 
 def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
@@ -155,7 +189,7 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
         else:
             situation = _from_cluster(source, offer, notes, wider)
         for change in source.what_if:
-            situation = _as_if(situation, change, offer, notes, source.read_as)
+            situation = _as_if(situation, change, offer, notes, source)
         if source.files:
             wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
     return situation, wider, notes
@@ -169,16 +203,16 @@ def _shown(source: Source) -> AbstractContextManager[object]:
 
 
 def _as_if(
-    situation: "Situation", change: str, offer: Offer, notes: list[str], read_as: ReadAs
+    situation: "Situation", change: str, offer: Offer, notes: list[str], source: Source
 ) -> "Situation":
     from nodeless.explain.what_if import BadChange, changed  # noqa: PLC0415
 
     word, _, file = change.partition("=")
     notes.append(f"as if: {change}")
     if word == "add" and file:
-        return with_files(situation, (file,), offer, notes, read_as=read_as)
+        return with_files(situation, (file,), offer, notes, read_as=source.read_as)
     try:
-        return changed(situation, change)
+        return changed(situation, change, source.namespace)
     except BadChange as error:
         refuse(str(error))
 
@@ -224,4 +258,4 @@ def _from_cluster(
         return offline_catalogs(offer.sold, seen, offer.zones, terms)
 
     offered = wider.update if source.wide else None
-    return from_cluster(source.kubeconfig, source.namespace, source.region, offline, offered)
+    return from_cluster(source.kubeconfig, source.controller_namespace, source.region, offline, offered)

@@ -9,12 +9,15 @@ from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.inputs import CatalogOption, SpotPercent, Zones, catalog_of, zones_of
 from nodeless.cli.commands.output import (
     DOCUMENTS,
-    JSON,
-    TEXT,
-    YAML,
+    FINDINGS,
+    HTML,
+    PLAIN,
+    TABLE,
     AsJson,
     format_of,
+    output_option,
     write_document,
+    write_findings,
     write_page,
 )
 from nodeless.cli.commands.terms import refuse
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 migrations = typer.Typer()
 MANIFESTS = "manifests"
 _OUTPUT = "Output"
+_FORMS = (*PLAIN, MANIFESTS, HTML, *FINDINGS)
 
 
 @migrations.command(rich_help_panel="Manifests")
@@ -51,12 +55,7 @@ def migrate(
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", help="text, json, yaml, or manifests: to be applied", rich_help_panel=_OUTPUT
-        ),
-    ] = "text",
+    output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
     html: Annotated[
         str,
@@ -82,12 +81,16 @@ def migrate(
     # Imported here: other commands do not need the solver.
     from nodeless.cli.commands.migrating import Options, migration_of  # noqa: PLC0415
 
-    output = format_of(output, as_json=as_json, formats=(TEXT, JSON, YAML, MANIFESTS))
-    if html == STDIN and output != TEXT:
+    output = format_of(output, as_json=as_json, formats=_FORMS)
+    if output == HTML:
+        html, output = html or STDIN, TABLE
+    if html == STDIN and output != TABLE:
         refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
     sold = catalog_of(catalog, spot_percent)
     with working("comparing what is there with what is proposed"):
-        made = migration_of(Options(files, role, any_type, zones_of(sold, zones) if zones else ()), sold)
+        made = migration_of(
+            Options(files, role, any_type, zones_of(sold, zones) if zones else (), output), sold
+        )
     if html:
         _write_html(html, made)
     if html != STDIN:
@@ -98,11 +101,14 @@ def migrate(
 
 def _print(made: "Migration", output: str) -> None:
     from nodeless.cli.commands.migrate_text import print_migration  # noqa: PLC0415
+    from nodeless.cli.commands.plan_findings import unplaced_findings  # noqa: PLC0415
 
     if output in DOCUMENTS:
         write_document("MigrationReport", made.to_json(), output)
     elif output == MANIFESTS:
         typer.echo(manifests_text(made), nl=False)
+    elif output in FINDINGS:
+        write_findings(unplaced_findings(made.plan.unplaced if made.plan else (), ()), (), output)
     else:
         print_migration(made)
 

@@ -17,8 +17,9 @@ from nodeless.cli.commands.migration_input import (
     read_migration,
     templates_of,
 )
+from nodeless.cli.commands.output import TABLE, refuse_faults
 from nodeless.cli.commands.terms import refuse, remark
-from nodeless.cli.manifests.documents import BadManifests
+from nodeless.cli.manifests.documents import BadManifests, FaultLine
 from nodeless.cli.manifests.reading import FileContents, read_documents
 from nodeless.cli.manifests.skipped import skipped_lines
 from nodeless.cloudprovider.aws.catalog_file import CatalogFile
@@ -69,6 +70,8 @@ class Options:
     any_type: bool = False
     zones: tuple[str, ...] = ()
     """Of the subnets, where the input does not say it."""
+    output: str = TABLE
+    """The form of the answer; faults of the input are in it, too, where it is one of findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def migration_of(options: Options, sold: CatalogFile) -> Migration:
     read = read_groups(given.answers, autoscaler, ledger)
     sizes = type_sizes(sold)
     made = propose(read.served, autoscaler, sizes, ledger, role=options.role, any_type=options.any_type)
-    _end_with([*given.faults, *read.faults, *made.faults])
+    _end_with([*given.faults, *read.faults, *made.faults], options.output)
     pools = _with_karpenter(given, made, options, ledger)
     if not pools.manifests:
         refuse(
@@ -117,11 +120,9 @@ def _wider(
     return propose(groups, autoscaler, sizes, Ledger(), role=options.role, any_type=True).manifests
 
 
-def _end_with(faults: Sequence[str]) -> None:
-    for fault in faults:
-        remark(fault)
+def _end_with(faults: Sequence[str], output: str) -> None:
     if faults:
-        refuse(f"{count(len(faults), 'fault')} in the input; hint: see the lines above")
+        refuse_faults(faults, "the input", output)
 
 
 def _with_karpenter(given: MigrationInput, made: Proposals, options: Options, ledger: Ledger) -> _Pools:
@@ -133,19 +134,20 @@ def _with_karpenter(given: MigrationInput, made: Proposals, options: Options, le
         renamed |= dict.fromkeys(proposal.group.names, proposal.pool_name)
     manifests = [_cleaned(document.value) for document in given.pools]
     faults = [
-        f"{document.at(fault.path)}: {subject_of(document.value)}: {fault}"
+        FaultLine.of(f"{document.at(fault.path)}: {subject_of(document.value)}: {fault}", fault.code)
         for document in given.pools
         for fault in (validate_v1beta1 if kind_v1beta1(document.value) else validate)(document.value)
         if not fault.warning
     ]
-    _end_with(faults)
+    _end_with(faults, options.output)
     result = convert_any_to_v1(manifests, ClassContext(role=options.role))
     places = {subject_of(document.value): document for document in given.pools}
     _end_with(
         [
-            f"{places[subject].at(loss.path)}: {subject}: not converted: {loss}"
+            FaultLine.of(f"{places[subject].at(loss.path)}: {subject}: not converted: {loss}", loss.code)
             for subject, loss in result.losses
-        ]
+        ],
+        options.output,
     )
     for subject, note in result.notes:
         ledger.leave(subject, "conversion", "", note)
@@ -240,7 +242,7 @@ class _Migrating:
         try:
             return read_documents([*self._given.planned, *proposed])
         except BadManifests as error:
-            _end_with(error.faults)
+            _end_with(error.faults, self._options.output)
             raise
 
     @property
@@ -439,7 +441,12 @@ def _with_before(told: Report | None, before: float) -> Report | None:
     if told is None:
         return None
     added = told.cost.added - before
-    return replace(told, cost=replace(told.cost, before=before, added=added, lower_bound=None, gap=None))
+    return replace(
+        told,
+        cost=replace(
+            told.cost, before=before, added=added, lower_bound=None, gap=None, proved_cheapest=False
+        ),
+    )
 
 
 def origin_lines(migration: Migration) -> list[str]:

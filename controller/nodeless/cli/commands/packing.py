@@ -12,9 +12,11 @@ import typer
 from nodeless.api.errors import InvalidObject
 from nodeless.api.packing_problem import Problem, read_catalog, read_problem
 from nodeless.cli.bounded_files import UnreadableFileError, read_json
-from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
+from nodeless.cli.commands.output import DOCUMENTS, TABLE, AsJson, OutputOption, format_of, write_document
+from nodeless.cli.folding import echo_folded
 from nodeless.cli.progress import working
 from nodeless.explain.packing_answer import packing_answer
+from nodeless.explain.words import count
 from nodeless.model.packing import LOWEST_PRICE, packing_defect
 
 packing = typer.Typer()
@@ -31,7 +33,7 @@ def solve_problem(
         float, typer.Option(help="Seconds of work for a cheaper plan on top of the first-fit plan; 0: none")
     ] = 1.0,
     policy: Annotated[str, typer.Option("--packing", help="lowest-price or fewest-nodes")] = LOWEST_PRICE,
-    output: OutputOption = "text",
+    output: OutputOption = TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Solve a packing problem of a file: nodes to launch, price, lower bound; exit 1 when pods are left."""
@@ -50,7 +52,7 @@ def solve_problem(
     if output in DOCUMENTS:
         write_document("PackingAnswer", answer, output)
     else:
-        typer.echo(_line(answer))
+        echo_folded(_line(answer))
     if answer["unscheduledPods"]:
         raise typer.Exit(1)
 
@@ -119,9 +121,12 @@ def _json(path: Path) -> Any:
 def _line(answer: dict[str, Any]) -> str:
     bound = answer["lowerBound"]
     proof = "" if bound is None else f", at least {bound:.4f} (gap {100 * answer['gap']:.1f} %)"
+    if answer["provedCheapest"]:
+        proof = ", proved cheapest"
     return (
-        f"{answer['problem'] or 'problem'}: {answer['newNodeCount']} nodes for {answer['scheduledNew']} of "
-        f"{answer['pods']} pods, {answer['totalHourlyPrice']:.4f} USD/h{proof}; "
+        f"{answer['problem'] or 'problem'}: {count(answer['newNodeCount'], 'node')} for "
+        f"{answer['scheduledNew']} of {count(answer['pods'], 'pod')}, "
+        f"{answer['totalHourlyPrice']:.4f} USD/h{proof}; "
         f"{answer['scheduledExisting']} on existing nodes, {answer['unscheduledPods']} without a place; "
         f"{answer['solveSeconds']:.3f} s"
     )

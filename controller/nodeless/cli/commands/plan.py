@@ -7,7 +7,9 @@ import typer
 
 from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.inputs import (
+    CONTROLLER_NAMESPACE,
     CatalogOption,
+    ControllerNamespace,
     Files,
     Kubeconfig,
     Namespace,
@@ -23,12 +25,15 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import (
     DOCUMENTS,
-    TABLES,
+    FINDINGS,
+    HTML,
+    TABLE,
     WIDE,
     AsJson,
-    WideOutputOption,
     format_of,
+    output_option,
     write_document,
+    write_findings,
     write_page,
 )
 from nodeless.cli.commands.terms import refuse
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 
 plans = typer.Typer()
 _OUTPUT = "Output"
+_FORMS = (TABLE, WIDE, *DOCUMENTS, HTML, *FINDINGS)
 
 Html = Annotated[
     str,
@@ -60,12 +66,13 @@ def plan(
     replicas: Replicas = "current",
     strict: Strict = False,
     kubeconfig: Kubeconfig = "",
-    namespace: Namespace = "karpenter",
+    namespace: Namespace = "",
+    controller_namespace: ControllerNamespace = CONTROLLER_NAMESPACE,
     region: Region = "",
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
-    output: WideOutputOption = "text",
+    output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
     html: Html = "",
     target: Target = False,
@@ -74,7 +81,8 @@ def plan(
 
     From manifests (Pods, Nodes, DaemonSets, Jobs, CronJobs and all that has a pod template; pools and node
     classes of every API generation), from a saved snapshot, or from a running cluster. Nothing is
-    changed anywhere. Exit code 0: every pod is placed; 1: some are not; 2: the input cannot be used.
+    changed anywhere. With -n the pods of one namespace alone are planned. Exit code 0: every pod is placed;
+    1: some are not; 2: the input cannot be used.
 
     nodeless plan examples/plan
 
@@ -83,20 +91,24 @@ def plan(
     nodeless plan --snapshot cluster.json --what-if scale=deploy/web:20 --html report.html
     """
     # Imported here: other commands do not need the solver.
+    from nodeless.cli.commands.plan_findings import unplaced_findings  # noqa: PLC0415
     from nodeless.cli.commands.plan_text import print_report  # noqa: PLC0415
     from nodeless.explain.neighbors import neighbor_notes  # noqa: PLC0415
     from nodeless.explain.report import report  # noqa: PLC0415
-    from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
+    from nodeless.explain.walking import consolidation_path, unclaimed_notes  # noqa: PLC0415
+    from nodeless.explain.what_if import pods_of_namespace  # noqa: PLC0415
 
-    output = format_of(output, as_json=as_json, formats=TABLES)
-    if html == STDIN and output in DOCUMENTS:
+    output = format_of(output, as_json=as_json, formats=_FORMS)
+    if output == HTML:
+        html, output = html or STDIN, TABLE
+    if html == STDIN and output in (*DOCUMENTS, *FINDINGS):
         refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
     source = Source(
         files or (),
         snapshot,
         what_if or (),
         kubeconfig,
-        namespace,
+        controller_namespace,
         region,
         catalog,
         zones,
@@ -104,9 +116,15 @@ def plan(
         replicas,
         strict,
         ends=True,
+        namespace=namespace,
+        output=output,
     )
     situation, wider, notes = situation_of(source)
+    if namespace:
+        situation = pods_of_namespace(situation, namespace, notes)
     notes += neighbor_notes(situation.snapshot)
+    if target:
+        notes += unclaimed_notes(situation.snapshot)
     with working("planning"):
         made = report(situation, situation.plan(), notes, wider)
     if html:
@@ -118,9 +136,11 @@ def plan(
     if output in DOCUMENTS:
         document = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
         write_document("PlanReport", document, output)
+    elif output in FINDINGS:
+        write_findings(unplaced_findings(made.unplaced, source.documents), (), output)
     else:
         print_report(made, wide=output == WIDE)
-    if walked is not None and output not in DOCUMENTS:
+    if walked is not None and output in (TABLE, WIDE):
         typer.echo("\nTarget of consolidation")
         for line in walked.lines():
             typer.echo(f"  {line}")

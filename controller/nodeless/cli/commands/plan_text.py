@@ -126,7 +126,9 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
         dollars[2:2] = [(f"  {part.name}", part.dollars) for part in cost.parts]
     rows = [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in dollars]
     print_table(console, "Cost", _COST, rows)
-    if cost.gap is not None and cost.added > 0:
+    if cost.proved_cheapest and cost.added > 0:
+        console.print("Proved cheapest: no other plan for these pods costs less.")
+    elif cost.gap is not None and cost.added > 0:
         console.print(f"No plan for these pods can save more than {100 * cost.gap:.1f} % of what is added.")
     if cost.unpriced:
         console.print(f"Not counted: {count(cost.unpriced, 'node')} of which no price is known.")

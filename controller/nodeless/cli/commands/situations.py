@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from nodeless import __version__
-from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region
+from nodeless.cli.commands.inputs import CONTROLLER_NAMESPACE, Kubeconfig, OwnNamespace, Region
 from nodeless.cli.commands.terms import from_cluster, refuse, remark, saved_situation
+from nodeless.cli.folding import echo_folded
 from nodeless.cli.progress import working
 from nodeless.explain.words import count, price
 
@@ -15,7 +16,9 @@ situations = typer.Typer()
 
 
 @situations.command(rich_help_panel="Plans")
-def snapshot(kubeconfig: Kubeconfig = "", namespace: Namespace = "karpenter", region: Region = "") -> None:
+def snapshot(
+    kubeconfig: Kubeconfig = "", namespace: OwnNamespace = CONTROLLER_NAMESPACE, region: Region = ""
+) -> None:
     """Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.
 
     Use the file with `nodeless plan --snapshot FILE` and `nodeless why --snapshot FILE`. It holds names,
@@ -57,13 +60,13 @@ def replay(
             f"nodes, {len(again.refusals)} refused, {price(again.cost_per_hour)}"
         )
         if same_plan(saved.plan, again):
-            typer.echo(f"{file}: same plan: {outcome}")
+            echo_folded(f"{file}: same plan: {outcome}")
             continue
         same = False
-        typer.echo(
+        echo_folded(
             f"{file}: another plan: {outcome}; recorded by release {saved.release}, this is {__version__}"
         )
         for line in differences(saved.plan, again):
-            typer.echo(f"  {line}")
+            echo_folded(line, 2)
     if not same:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodeless.cli.commands.inputs import Kubeconfig, Namespace
+from nodeless.cli.commands.inputs import CONTROLLER_NAMESPACE, Kubeconfig, OwnNamespace
 from nodeless.cli.commands.terms import refuse, remark
 from nodeless.explain.words import count
 
@@ -36,7 +36,7 @@ def sweep(
         ),
     ] = False,
     kubeconfig: Kubeconfig = "",
-    namespace: Namespace = "karpenter",
+    namespace: OwnNamespace = CONTROLLER_NAMESPACE,
 ) -> None:
     """End the instances of a cluster whose controller is gone, without draining, and what belongs to them.
 
@@ -46,7 +46,7 @@ def sweep(
     on by itself. Exit code 1 when something is (still) there.
     """
     # Imported here: the other commands need neither AWS nor the cluster.
-    from nodeless.cli.live_cluster import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cli.kubeconfig import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloudprovider import CloudError  # noqa: PLC0415
     from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
 

@@ -59,7 +59,8 @@ def from_cluster(
     # Imported here: commands on files need neither AWS nor the cluster.
     import asyncio  # noqa: PLC0415
 
-    from nodeless.cli.live_cluster import ClusterUnreadable, live_situation, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cli.kubeconfig import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cli.live_cluster import live_situation  # noqa: PLC0415
     from nodeless.cloudprovider import CloudError  # noqa: PLC0415
     from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
     from nodeless.operator import logs  # noqa: PLC0415

@@ -1,15 +1,21 @@
 """`nodeless top`: the nodes of a cluster with fill, price and disruption, refreshed until it is ended."""
 
-import time
-from itertools import pairwise
+import io
+import signal
+import threading
+from collections.abc import Sequence
+from contextlib import redirect_stderr
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.inputs import (
+    CONTROLLER_NAMESPACE,
     CatalogOption,
-    Files,
+    ControllerNamespace,
     Kubeconfig,
+    NamesAndFiles,
     Namespace,
     Region,
     Snapshot,
@@ -21,145 +27,181 @@ from nodeless.cli.commands.inputs import (
 )
 from nodeless.cli.commands.output import (
     DOCUMENTS,
-    TABLES,
+    TABLE,
     WIDE,
     AsJson,
-    WideOutputOption,
     format_of,
+    output_option,
     write_document,
 )
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.completion import NODES
+from nodeless.cli.object_names import split_names
 from nodeless.cli.progress import nothing_shown, working
+from nodeless.explain.words import listed
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
-    from nodeless.cli.tables import FittedTable
-    from nodeless.explain.overview import NodeRow, Overview
+    from nodeless.cli.keyboard import Keyboard
+    from nodeless.explain.overview import Overview
 
 views = typer.Typer()
 _OUTPUT = "Output"
+_FORMS = (TABLE, WIDE, *DOCUMENTS)
+#: What nodes are sorted by; `top_view` draws it.
 _SORTS = ("price", "cpu", "memory", "pods", "age", "name")
-_RIGHT = ("USD/h", "CPU", "MEMORY", "PODS", "AGE", "AS PLANNED")
-#: What a narrow terminal does without, the last ones first.
-_OPTIONAL = ("POOL", "CAPACITY", "ZONE", "AGE", "AS PLANNED")
-#: Seconds of each, the largest first.
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 @views.command(rich_help_panel="Plans")
 def top(
-    files: Files = None,
+    files: NamesAndFiles = None,
     snapshot: Snapshot = "",
     what_if: WhatIf = None,
     kubeconfig: Kubeconfig = "",
-    namespace: Namespace = "karpenter",
+    namespace: Namespace = "",
+    controller_namespace: ControllerNamespace = CONTROLLER_NAMESPACE,
     region: Region = "",
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Print once and leave", rich_help_panel=_OUTPUT)
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--once/--watch",
+            help="Print once and leave, or look again and again, at files too; without it, a cluster is "
+            "watched on a terminal",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+        ),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=1.0, help="Between two looks", rich_help_panel=_OUTPUT)] = 5.0,
     sort: Annotated[str, typer.Option(help=", ".join(_SORTS), rich_help_panel=_OUTPUT)] = "price",
-    output: WideOutputOption = "text",
+    output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Show nodes with fill, pods, price, age and what holds or disrupts them, and what is about to happen.
 
-    On a terminal the view is refreshed until Ctrl-C; into a pipe, from files or from a snapshot it is printed
-    once. AS PLANNED: how many of the pods that a node was launched for, and that still exist, run on it.
+    On a terminal a cluster is looked at again and again: ? shows the keys, which sort, find and open nodes,
+    and q leaves. Into a pipe, from files or from a snapshot it is printed once. AS PLANNED: how many of the
+    pods that a node was launched for, and that still exist, run on it.
+
+    nodeless top nodepool/general
     """
     # Imported here: other commands do not need the solver.
     from rich.console import Console  # noqa: PLC0415
-    from rich.live import Live  # noqa: PLC0415
 
+    from nodeless.cli.commands.top_view import printed  # noqa: PLC0415
     from nodeless.cli.tables import print_fitted  # noqa: PLC0415
-    from nodeless.explain.overview import overview  # noqa: PLC0415
 
     if sort not in _SORTS:
         refuse(f"--sort {sort!r} is not known; hint: {', '.join(_SORTS)}")
-    output = format_of(output, as_json=as_json, formats=TABLES)
+    output = format_of(output, as_json=as_json, formats=_FORMS)
+    given, names = split_names(files or (), NODES)
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
+        given,
+        snapshot,
+        what_if or (),
+        kubeconfig,
+        controller_namespace,
+        region,
+        catalog,
+        zones,
+        spot_percent,
+        namespace=namespace,
     )
+    console = Console()
+    terminal = console.is_terminal and not console.is_dumb_terminal
+    if once is False and (not terminal or output != TABLE or STDIN in source.files):
+        refuse("--watch is for a terminal, and for what can be read again; hint: leave it out")
     with working("looking at the nodes"):
-        seen = overview(situation_of(source)[0])
+        seen = _look(source, names)
     if output in DOCUMENTS:
         write_document("Overview", seen.to_json(), output)
-        return
-    console = Console(highlight=False)
-    if once or output == WIDE or files or snapshot or not console.is_terminal:
-        view = _view(seen, sort)
+    elif once or output == WIDE or not terminal or (once is None and (given or snapshot)):
+        view = printed(seen, sort)
         print_fitted(lambda fitted: fitted.print(view, soft_wrap=True), wide=output == WIDE)
-        return
+    else:
+        with nothing_shown():
+            _watch(_Looks(source, names, seconds, seen), sort)
+
+
+def _look(source: Source, names: Sequence[str]) -> "Overview":
+    """What is seen, of some nodes and pools alone where any is named; ends the command where one is not."""
+    # Imported here: the solver is loaded where it is used.
+    from nodeless.explain.overview import overview  # noqa: PLC0415
+
+    situation = situation_of(source)[0]
+    seen = overview(situation)
+    if not names:
+        return seen
     try:
-        first = _view(seen, sort)
-        with nothing_shown(), Live(first, console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                time.sleep(seconds)
-                live.update(_view(overview(situation_of(source)[0]), sort), refresh=True)
+        return seen.only(names, situation.snapshot)
+    except KeyError as error:
+        there = listed(sorted(row.fill.name for row in seen.rows)) or "none"
+        pools = listed(sorted(situation.snapshot.pools)) or "none"
+        refuse(f"{error.args[0]}: there is no such object; hint: nodes: {there}; pools: {pools}")
+
+
+class _Looks:
+    """Looks at a cluster, one after another in a thread of their own: keys are answered meanwhile."""
+
+    def __init__(self, source: Source, names: Sequence[str], seconds: float, first: "Overview") -> None:
+        self._source, self._names, self._seconds = source, names, seconds
+        self.seen = first
+        self.fault = ""
+        """Why the last look failed."""
+        self.number = 0
+        """How many there were."""
+        self._at_once = threading.Event()
+
+    def now(self) -> None:
+        """Look now."""
+        self._at_once.set()
+
+    def begin(self, keys: "Keyboard") -> None:
+        """Go on looking; who waits for a key is woken after each."""
+        threading.Thread(target=self._go_on, args=(keys,), daemon=True).start()
+
+    def _go_on(self, keys: "Keyboard") -> None:
+        while True:
+            self._at_once.wait(self._seconds)
+            self._at_once.clear()
+            said = io.StringIO()
+            try:
+                # The screen is taken.
+                with redirect_stderr(said):
+                    self.seen, self.fault = _look(self._source, self._names), ""
+            except typer.Exit:
+                # What was in the way this time may be gone the next.
+                self.fault = (said.getvalue().strip().splitlines() or ["the cluster cannot be read"])[-1]
+            except Exception as error:
+                # The screen stays, with what was seen last.
+                self.fault = f"{type(error).__name__}: {error}"
+            self.number += 1
+            keys.wake()
+
+
+def _watch(looks: _Looks, sort: str) -> None:
+    """Show what is seen, as keys ask for it, until the person leaves."""
+    # Imported here: most calls print once.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    from nodeless.cli.commands.top_view import Screen, View  # noqa: PLC0415
+    from nodeless.cli.keyboard import keyboard  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    view, screen, number = View(sort), Screen(looks.seen), 0
+    try:
+        with keyboard() as keys, Live(console=console, screen=True, auto_refresh=False) as live:
+            signal.signal(signal.SIGWINCH, lambda *_: keys.wake())
+            looks.begin(keys)
+            while not view.left:
+                live.update(screen.drawn(view), refresh=True)
+                for key in keys.read():
+                    view = view.pressed(key, screen.names(view), max(console.height - 6, 1))
+                    if view.again:
+                        looks.now()
+                if looks.number != number:
+                    number, screen = looks.number, Screen(looks.seen, looks.fault)
     except KeyboardInterrupt:
         return
-
-
-def _view(seen: "Overview", sort: str) -> "Group":
-    from rich.console import Group  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    return Group(*(Text(line) for line in seen.lines()), Text(), _table(seen, sort))
-
-
-def _table(seen: "Overview", sort: str) -> "FittedTable":
-    from nodeless.cli.tables import Column, FittedTable  # noqa: PLC0415
-
-    names = ("NODE", "POOL", "TYPE", "ZONE", "CAPACITY", *_RIGHT, "DISRUPTION")
-    columns = [
-        Column(name, right=name in _RIGHT, folds=name == "DISRUPTION", optional=name in _OPTIONAL)
-        for name in names
-    ]
-    return FittedTable(columns, [_cells(row) for row in sorted(seen.rows, key=lambda row: _key(row, sort))])
-
-
-def _key(row: "NodeRow", sort: str) -> tuple[float, str]:
-    """What is sorted by, the largest first; then the name."""
-    fill = row.fill
-    keys = {
-        "price": fill.price or 0.0,
-        "cpu": fill.fraction("cpu"),
-        "memory": fill.fraction("memory"),
-        "pods": fill.pods,
-        "age": row.age,
-    }
-    return -keys.get(sort, 0.0), fill.name
-
-
-def _cells(row: "NodeRow") -> tuple[str, ...]:
-    fill = row.fill
-    return (
-        fill.name,
-        fill.pool.rpartition("/")[2] or "-",
-        fill.instance_type or "-",
-        fill.zone or "-",
-        fill.capacity_type or "-",
-        "-" if fill.price is None else f"{fill.price:.4f}",
-        f"{fill.fraction('cpu'):.0%}" if fill.allocatable else "-",
-        f"{fill.fraction('memory'):.0%}" if fill.allocatable else "-",
-        str(fill.pods),
-        age(row.age),
-        f"{row.kept}/{row.planned}" if row.planned else "-",
-        f"{'! ' if row.disrupted else ''}{row.message} [{row.code}]" if row.code else "-",
-    )
-
-
-def age(seconds: float) -> str:
-    """As kubectl writes ages: the largest unit, and below ten of it the next one: `3d4h`, `45m`."""
-    left = int(seconds)
-    for (unit, size), (smaller, part) in pairwise(_UNITS):
-        number, rest = divmod(left, size)
-        if number >= 10:
-            return f"{number}{unit}"
-        if number:
-            return f"{number}{unit}{rest // part}{smaller}" if rest // part else f"{number}{unit}"
-    return f"{left}s"

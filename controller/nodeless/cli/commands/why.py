@@ -1,11 +1,13 @@
-"""`nodeless why`: the reasons of a plan, for one pod, one workload or one node."""
+"""`nodeless why`: the reasons of a plan, for one pod, one workload, one node or one pool."""
 
 from typing import Annotated
 
 import typer
 
 from nodeless.cli.commands.inputs import (
+    CONTROLLER_NAMESPACE,
     CatalogOption,
+    ControllerNamespace,
     Files,
     Kubeconfig,
     Namespace,
@@ -17,8 +19,9 @@ from nodeless.cli.commands.inputs import (
     Zones,
     situation_of,
 )
-from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
+from nodeless.cli.commands.output import DOCUMENTS, TABLE, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.completion import ANYTHING, object_names
 from nodeless.cli.folding import echo_folded
 from nodeless.cli.progress import working
 
@@ -30,40 +33,57 @@ def why(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="POD|WORKLOAD|NODE",
-            help="pod/web-0, shop/pod/web-0, deploy/web, node/NAME, nodeclaim/NAME, or new-1 of the plan; "
+            metavar="POD|WORKLOAD|NODE|POOL",
+            help="pod/web-0, shop/pod/web-0, deploy/web, node/NAME, nodeclaim/NAME, "
+            "nodepool/NAME, or new-1 of the plan; "
             "a pod or a node by its name alone, too",
+            autocompletion=object_names(ANYTHING),
         ),
     ],
     files: Files = None,
     snapshot: Snapshot = "",
     what_if: WhatIf = None,
     kubeconfig: Kubeconfig = "",
-    namespace: Namespace = "karpenter",
+    namespace: Namespace = "",
+    controller_namespace: ControllerNamespace = CONTROLLER_NAMESPACE,
     region: Region = "",
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
-    output: OutputOption = "text",
+    output: OutputOption = TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a pod lands where it does or has no place, and why a node is what it is.
+    """Say why a pod lands where it does or has no place, and why a node or a pool is what it is.
 
     For a pod without a place: what fails in each pool, and the smallest changes that would help, each tried
     by planning again. For a new node: what it must hold, why this type, and the next best with their prices.
-    Exit code 1: the pod has no place. 2: there is no such pod, workload or node.
+
+    For a pool: whether it makes nodes and why not, its limits and what is used of them, its nodes, the pods
+    that it cannot take, what its budgets allow now, and the pools that the same pods may go to.
+
+    Exit code 1: the pod has no place, or the pool is not ready. 2: there is no such pod, workload, node or
+    pool.
     """
     # Imported here: other commands do not need the solver.
     from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415
 
     output = format_of(output, as_json=as_json)
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
+        files or (),
+        snapshot,
+        what_if or (),
+        kubeconfig,
+        controller_namespace,
+        region,
+        catalog,
+        zones,
+        spot_percent,
+        namespace=namespace,
     )
     situation, wider, _ = situation_of(source)
     try:
         with working("planning, and trying what would help"):
-            found = answer(situation, situation.plan(), name, wider)
+            found = answer(situation, situation.plan(), name, wider, namespace)
     except NotThere as error:
         refuse(str(error))
     if output in DOCUMENTS:
@@ -72,5 +92,5 @@ def why(
         echo_folded(found.subject)
         for line in found.lines:
             echo_folded(line, 2)
-    if not found.placed:
+    if not (found.placed and found.ready):
         raise typer.Exit(1)

@@ -10,12 +10,16 @@ import typer
 from nodeless.api.errors import InvalidObject
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.reading import read_pool
-from nodeless.cli.commands.output import DOCUMENTS, OutputOption, format_of, write_document
+from nodeless.cli.commands.output import DOCUMENTS, TABLE, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
+from nodeless.cli.folding import echo_folded
 from nodeless.cli.offline import documents
+from nodeless.explain.words import count
 
 timetables = typer.Typer()
 _DAY = 86400.0
+#: More seconds than are ever shown.
+_LONGEST_SPAN = 400 * _DAY
 
 
 @timetables.command(rich_help_panel="Plans")
@@ -23,8 +27,11 @@ def windows(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Pools as YAML or JSON; - is stdin")],
     timezone: Annotated[str, typer.Option("--timezone", "-z", help="IANA name of a time zone")] = "UTC",
     days: Annotated[int, typer.Option(min=1, max=366, help="How far to look ahead")] = 7,
+    begin: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Since when, as 2026-12-24T18:00; without it, now")
+    ] = "",
     nodes: Annotated[int, typer.Option(min=0, help="Nodes of each pool, for percentages")] = 10,
-    output: OutputOption = "text",
+    output: OutputOption = TABLE,
 ) -> None:
     """Print when how many nodes of each pool may be disrupted at once, by reason.
 
@@ -39,7 +46,7 @@ def windows(
         zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError):
         refuse(f"--timezone {timezone!r} is no time zone; hint: write an IANA name, as Europe/Berlin")
-    start = time.time() // 60 * 60
+    start = _start(begin, zone)
     found: dict[str, dict[str, tuple[Window, ...]]] = {}
     for file, manifest in documents(files):
         if not (NODE_POOL.describes(manifest) or PROVISIONER.describes(manifest)):
@@ -57,16 +64,29 @@ def windows(
         write_document("DisruptionWindows", {"pools": _as_json(found, zone)}, output)
         return
     for key, by_reason in found.items():
-        typer.echo(f"{key} ({timezone}, {nodes} nodes)")
+        echo_folded(f"{key} ({timezone}, {count(nodes, 'node')})")
         groups: dict[tuple[Window, ...], list[str]] = {}
         for reason, some in by_reason.items():
             groups.setdefault(some, []).append(reason)
         for some, reasons in groups.items():
-            typer.echo(f"  {', '.join(reasons)}")
+            echo_folded(", ".join(reasons), 2)
             for window in some:
-                typer.echo(
-                    f"    {_when(window.start, zone)} - {_when(window.end, zone)}  {_many(window.nodes)}"
+                echo_folded(
+                    f"{_when(window.start, zone)} - {_when(window.end, zone)}  {_many(window.nodes)}", 4
                 )
+
+
+def _start(begin: str, zone: ZoneInfo) -> float:
+    """The minute from which on windows are shown; ends the command where it is none."""
+    if not begin:
+        return time.time() // 60 * 60
+    try:
+        moment = datetime.fromisoformat(begin)
+        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() // 60 * 60
+        datetime.fromtimestamp(start + _LONGEST_SPAN, zone)
+    except (ValueError, OverflowError):
+        refuse(f"--from {begin!r} is no time; hint: write it as 2026-12-24T18:00")
+    return start
 
 
 def _as_json(found: dict[str, dict[str, Any]], zone: ZoneInfo) -> dict[str, Any]:
@@ -93,4 +113,4 @@ def _when(at: float, zone: ZoneInfo) -> str:
 def _many(nodes: int | None) -> str:
     if nodes is None:
         return "any number of nodes"
-    return "none" if nodes == 0 else f"{nodes} {'node' if nodes == 1 else 'nodes'} at once"
+    return "none" if nodes == 0 else f"{count(nodes, 'node')} at once"

@@ -1,6 +1,6 @@
-"""What the API server fills into pods as it admits them: priorities, and the defaults of LimitRanges.
+"""What the API server fills into pods as it admits them: priorities, runtime classes, LimitRanges' defaults.
 
-PriorityClasses and LimitRanges among the files are read as its admission plugins Priority and LimitRanger do.
+PriorityClasses, RuntimeClasses and LimitRanges among the files are read as its admission plugins of these do.
 The bounds of a LimitRange (`min`, `max`) only give defaults here: no pod is refused for them.
 """
 
@@ -15,6 +15,7 @@ from nodeless.model.resources import parse_resources
 
 _PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
 _LIMIT_RANGE = ("", "LimitRange")
+_RUNTIME_CLASS = ("node.k8s.io", "RuntimeClass")
 _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _INT32 = 2**31
 _AMOUNTS = ("default", "defaultRequest", "min", "max")
@@ -28,6 +29,15 @@ class _Defaults:
     requests: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Runtime:
+    """What pods of a runtime class have besides: of their sandbox, and so that nodes have it."""
+
+    overhead: Mapping[str, Any]
+    node_selector: Mapping[str, Any]
+    tolerations: list[Mapping[str, Any]]
+
+
 @dataclass(slots=True)
 class Admission:
     """What the files say of it.
@@ -36,20 +46,26 @@ class Admission:
         priorities: The value of each priority class.
         default_priority: (name, value) of the class that pods without one have.
         defaults: Those of containers, by namespace.
+        runtimes: What each runtime class adds.
+        missing: Classes that pods name and that are not there, as (kind, name).
     """
 
     priorities: dict[str, int] = field(default_factory=lambda: dict(_BUILT_IN))
     default_priority: tuple[str, int] = ("", 0)
     defaults: dict[str, list[_Defaults]] = field(default_factory=dict)
+    runtimes: dict[str, _Runtime] = field(default_factory=dict)
+    missing: set[tuple[str, str]] = field(default_factory=set)
 
     def admit(self, namespace: str, spec: Any) -> Any:
         """The spec of a pod with what is filled in. What has not the form of a spec stays as it is."""
         if not isinstance(spec, Mapping):
             return spec
-        filled = dict(spec)
+        filled = self._with_runtime(spec)
         if spec.get("priority") is None:
             name, value = self.default_priority
             if given := spec.get("priorityClassName"):
+                if str(given) not in self.priorities:
+                    self.missing.add(("priority", str(given)))
                 value = self.priorities.get(str(given), 0)
             elif name:
                 filled["priorityClassName"] = name
@@ -61,16 +77,41 @@ class Admission:
                     filled[member] = [_with_defaults(container, defaults) for container in containers]
         return filled
 
+    def _with_runtime(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The spec with what its runtime class adds; what the pod says itself stays."""
+        filled = dict(spec)
+        if not (name := spec.get("runtimeClassName")):
+            return filled
+        runtime = self.runtimes.get(str(name))
+        if runtime is None:
+            self.missing.add(("runtime", str(name)))
+            return filled
+        if runtime.overhead and spec.get("overhead") is None:
+            filled["overhead"] = runtime.overhead
+        selector, tolerations = spec.get("nodeSelector") or {}, spec.get("tolerations") or []
+        if runtime.node_selector and isinstance(selector, Mapping):
+            filled["nodeSelector"] = {**runtime.node_selector, **selector}
+        if runtime.tolerations and isinstance(tolerations, list):
+            filled["tolerations"] = [*tolerations, *runtime.tolerations]
+        return filled
+
+    def notes(self) -> list[str]:
+        """Lines on the classes that are missing."""
+        taken = {"priority": "its pods have priority 0", "runtime": "its pods need nothing besides their own"}
+        return [
+            f"{kind} class {name} is not in the files: {taken[kind]}" for kind, name in sorted(self.missing)
+        ]
+
 
 def is_admission(manifest: Mapping[str, Any]) -> bool:
     """Whether an object says what is filled into pods."""
-    return (group_of(manifest), manifest["kind"]) in (_PRIORITY_CLASS, _LIMIT_RANGE)
+    return (group_of(manifest), manifest["kind"]) in (_PRIORITY_CLASS, _LIMIT_RANGE, _RUNTIME_CLASS)
 
 
 def admission_of(
     given: Iterable[tuple[Document, Mapping[str, Any]]],
 ) -> tuple[Admission, list[tuple[Document, Mapping[str, Any], Unusable]]]:
-    """What PriorityClasses and LimitRanges say, and the faults of those that cannot be read."""
+    """What PriorityClasses, RuntimeClasses and LimitRanges say, and faults of those that cannot be read."""
     found, faults = Admission(), []
     for document, manifest in given:
         if not is_admission(manifest):
@@ -78,6 +119,8 @@ def admission_of(
         try:
             if manifest["kind"] == "PriorityClass":
                 _read_class(manifest, found)
+            elif manifest["kind"] == "RuntimeClass":
+                _read_runtime(manifest, found)
             else:
                 _read_limits(manifest, found)
         except Unusable as error:
@@ -92,6 +135,17 @@ def _read_class(manifest: Mapping[str, Any], found: Admission) -> None:
     found.priorities[name] = value
     if manifest.get("globalDefault") is True:
         found.default_priority = (name, value)
+
+
+def _read_runtime(manifest: Mapping[str, Any], found: Admission) -> None:
+    overhead = manifest.get("overhead")
+    fixed = {} if overhead is None else _amounts(mapping_at(manifest, "overhead"), "podFixed", "overhead")
+    scheduling = {} if manifest.get("scheduling") is None else mapping_at(manifest, "scheduling")
+    selector = scheduling.get("nodeSelector") or {}
+    if not isinstance(selector, Mapping):
+        raise Unusable("scheduling.nodeSelector", f"scheduling.nodeSelector: {selector!r} is no object")
+    tolerations = list_at(scheduling, "tolerations", "scheduling")
+    found.runtimes[name_of(manifest)] = _Runtime(fixed, selector, tolerations)
 
 
 def _read_limits(manifest: Mapping[str, Any], found: Admission) -> None:

@@ -16,8 +16,24 @@ _LIST = "List"
 _STEP = re.compile(r'\[(\d+|\.\.\.)\]|\[("(?:[^"\\]|\\.)*")\]|([^.\[\]]+)')
 
 
+class FaultLine(str):
+    """A line on a fault, `FILE:LINE:COL: what`, that knows the rule which is broken."""
+
+    code: RuleCode = RuleCode.INVALID_OBJECT
+
+    @classmethod
+    def of(cls, line: str, code: RuleCode) -> "FaultLine":
+        """The line, with its code."""
+        made = cls(line)
+        made.code = code
+        return made
+
+
 class BadManifests(ValueError):
-    """Input that cannot be used; `faults` has one line for each fault, `FILE:LINE:COL: what`."""
+    """Input that cannot be used; `faults` has one line for each fault, `FILE:LINE:COL: what`.
+
+    Those that are no FaultLine break no rule that has a code of its own.
+    """
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -71,7 +87,12 @@ def documents_of(file: str, text: str) -> Iterator[Document]:
     found, problems = readable_documents(file, text)
     if problems:
         raise BadManifests(
-            [f"{problem.file}:{problem.line}:{problem.column}: {problem.message}" for problem in problems]
+            [
+                FaultLine.of(
+                    f"{problem.file}:{problem.line}:{problem.column}: {problem.message}", problem.code
+                )
+                for problem in problems
+            ]
         )
     yield from found
 
@@ -112,6 +133,8 @@ def _problem(file: str, text: str, fault: yaml.YAMLError) -> Problem:
     mark = fault.problem_mark or fault.context_mark if isinstance(fault, yaml.MarkedYAMLError) else None
     what = (fault.problem or fault.context) if isinstance(fault, yaml.MarkedYAMLError) else None
     hint = f"; {HELM_HINT}" if is_template(text) else ""
+    if mark and _character(text, mark) == "\t":
+        what, hint = "a tab where a value or spaces are expected", "; hint: indent by spaces"
     return Problem(
         file,
         mark.line + 1 if mark else 1,
@@ -119,6 +142,13 @@ def _problem(file: str, text: str, fault: yaml.YAMLError) -> Problem:
         f"not YAML: {what or ' '.join(str(fault).split())}{hint}",
         RuleCode.INVALID_YAML,
     )
+
+
+def _character(text: str, mark: yaml.Mark) -> str:
+    """What stands where a fault is."""
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    return line[mark.column : mark.column + 1]
 
 
 def _collect(document: Document, documents: list[Document], problems: list[Problem]) -> None:
@@ -131,6 +161,8 @@ def _collect(document: Document, documents: list[Document], problems: list[Probl
         documents.append(document)
         return
     items = value["items"]
+    if items is None:
+        return
     if not isinstance(items, list):
         message = f"the items of a {value['kind']} are no list"
         line, column = document.place("items")

@@ -12,6 +12,8 @@ from nodeless.cli.manifests.documents import Document, Problem, readable_documen
 from nodeless.cli.manifests.kustomize import build, is_kustomization, kustomizations_below
 from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template
 
+_CHART = "Chart.yaml"
+
 
 @dataclass(slots=True)
 class Reading:
@@ -52,10 +54,10 @@ def read_files(names: Sequence[str]) -> Reading:
 def listed_files(name: str) -> tuple[list[str], list[str]]:
     """What is read for a name: itself, or the files below it in the order of their paths; and remarks on it.
 
-    It is probably not meant that a folder holds nothing, or that folders of Kustomize are read as files.
+    It is probably not meant that a folder holds nothing, or that one of Kustomize or Helm is read as files.
     """
     folder = Path(name)
-    if name == STDIN or not folder.is_dir() or is_kustomization(folder):
+    if name == STDIN or not folder.is_dir() or is_kustomization(folder) or is_chart(folder):
         return [name], []
     found = files_below(folder)
     remarks = [] if found else [f"{name} holds no file that ends in {', '.join(ENDINGS)}"]
@@ -63,13 +65,31 @@ def listed_files(name: str) -> tuple[list[str], list[str]]:
         f"{below} is a folder of Kustomize, and its files are read as they are; hint: give that folder"
         for below in kustomizations_below(folder)
     ]
+    charts = [file.parent for file in found if file.name == _CHART]
+    remarks += [
+        f"{chart} is a Helm chart, and its templates are no manifests; hint: helm template {chart}"
+        for chart in charts
+    ]
     return list(map(str, found)), remarks
 
 
+def is_chart(folder: Path) -> bool:
+    """Whether a folder is a Helm chart."""
+    return (folder / _CHART).is_file()
+
+
 def text_of_listed(name: str) -> str:
-    """The text of a file, of stdin, or of what a folder of Kustomize makes. Raises UnreadableFileError."""
+    """The text of a file, of stdin, or of what a folder of Kustomize makes.
+
+    Raises UnreadableFileError, for a Helm chart too.
+    """
     if name != STDIN and Path(name).is_dir() and is_kustomization(Path(name)):
         return build(Path(name))
+    if name != STDIN and is_chart(Path(name)):
+        raise UnreadableFileError(
+            f"{name} is a Helm chart, and its templates are no manifests; "
+            f"hint: helm template {name} | nodeless plan -"
+        )
     return read_text(name)
 
 

@@ -8,7 +8,7 @@ from nodeless.api.conversion_v1beta1 import convert_v1beta1, kind_v1beta1
 from nodeless.api.foreign_kinds import foreign_warning
 from nodeless.api.validation import subject_of
 from nodeless.api.validation_v1beta1 import validate_v1beta1
-from nodeless.cli.manifests.documents import Document
+from nodeless.cli.manifests.documents import Document, FaultLine
 from nodeless.cli.manifests.skipped import Skipped
 
 
@@ -42,7 +42,9 @@ def served_documents(documents: Iterable[Document]) -> ServedDocuments:
             found.documents.append(document)
         else:
             faults = [fault for fault in validate_v1beta1(document.value) if not fault.warning]
-            found.faults += [located(document, str(fault), fault.path) for fault in faults]
+            found.faults += [
+                FaultLine.of(located(document, str(fault), fault.path), fault.code) for fault in faults
+            ]
             older += [] if faults else [document]
     _convert(older, found)
     return found
@@ -59,7 +61,8 @@ def _convert(older: list[Document], found: ServedDocuments) -> None:
     served = [document.value for document in found.documents if isinstance(document.value, dict)]
     convert_v1beta1([*served, *(document.value for document in older)], result)
     for subject, loss in result.losses:
-        found.faults.append(located(places[subject], f"not converted: {loss}", loss.path))
+        line = located(places[subject], f"not converted: {loss}", loss.path)
+        found.faults.append(FaultLine.of(line, loss.code))
     for subject, manifest in zip(result.subjects, result.manifests, strict=True):
         document = places[subject]
         found.documents.append(Document(document.file, manifest, document.node))

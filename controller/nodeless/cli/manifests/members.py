@@ -1,11 +1,19 @@
 """Members of a manifest that is not ours, with the fault where one is not what it has to be."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
+
+from nodeless.cli.manifests.documents import Document
 
 #: More pods of an object than any cluster has nodes for: a slip of the finger.
 MOST_REPLICAS = 1_000_000
 DEFAULT_NAMESPACE = "default"
+#: Kinds that plans read and that are in no namespace, besides those of our own groups.
+CLUSTER_SCOPED = frozenset(
+    {"CSINode", "Namespace", "Node", "PersistentVolume", "PriorityClass", "StorageClass", "VolumeAttachment"}
+)
+_OURS = ("karpenter.sh", "karpenter.k8s.aws")
 
 
 class Unusable(ValueError):
@@ -22,6 +30,11 @@ def group_of(manifest: Mapping[str, Any]) -> str:
     return group if slash else ""
 
 
+def is_kind(manifest: Mapping[str, Any], group: str, *kinds: str) -> bool:
+    """Whether an object is of one of these kinds of an API group, in whatever version."""
+    return group_of(manifest) == group and manifest.get("kind") in kinds
+
+
 def metadata_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata, empty where there is none."""
     metadata = manifest.get("metadata")
@@ -31,6 +44,28 @@ def metadata_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def namespace_of(manifest: Mapping[str, Any]) -> str:
     """The namespace, `default` where none is given."""
     return str(metadata_of(manifest).get("namespace") or DEFAULT_NAMESPACE)
+
+
+def key_of(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name, by which other objects name one of a kind."""
+    return namespace_of(manifest), str(metadata_of(manifest).get("name"))
+
+
+def status_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status of an object of a dump, empty where there is none."""
+    status = manifest.get("status")
+    return status if isinstance(status, Mapping) else {}
+
+
+def in_namespace(document: Document, namespace: str) -> Document:
+    """An object that names no namespace in the one given, as kubectl's `-n` has it."""
+    manifest = document.value
+    if not isinstance(manifest, dict) or manifest.get("kind") in CLUSTER_SCOPED:
+        return document
+    metadata = manifest.get("metadata") or {}
+    if group_of(manifest) in _OURS or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return document
+    return replace(document, value={**manifest, "metadata": {**metadata, "namespace": namespace}})
 
 
 def name_of(manifest: Mapping[str, Any]) -> str:
@@ -96,3 +131,22 @@ def text_at(holder: Mapping[str, Any], member: str, path: str, default: str = ""
     if not isinstance(found, str) or not found:
         raise Unusable(place, f"{place}: is required" if found is None else f"{place}: {found!r} is no name")
     return found
+
+
+def has_condition(manifest: Mapping[str, Any], *types: str, statuses: Collection[str] = ("True",)) -> bool:
+    """Whether an object of a dump has a condition of one of these types, with one of these statuses."""
+    conditions = status_of(manifest).get("conditions")
+    return any(
+        isinstance(condition, Mapping)
+        and condition.get("type") in types
+        and condition.get("status") in statuses
+        for condition in (conditions if isinstance(conditions, list) else ())
+    )
+
+
+def managed_elsewhere(spec: Mapping[str, Any], controller: str) -> str:
+    """Why no pods come of an object whose `managedBy` names another than its usual controller; else empty."""
+    named = spec.get("managedBy")
+    if named in (None, "", controller):
+        return ""
+    return f"{named} runs it elsewhere, or by other objects (managedBy)"

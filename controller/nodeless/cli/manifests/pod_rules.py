@@ -4,12 +4,20 @@ The decoder keeps a pod that breaks them, for the cluster has it; a file can be 
 Source: Kubernetes' pkg/apis/core/validation (ValidatePodSpec).
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from nodeless.cli.manifests.members import Unusable
 from nodeless.model.quantity import QuantityError
 from nodeless.model.resources import parse_resources
+
+#: The members of a container's `resources`; another one is a slip that leaves the container without requests.
+_RESOURCES = ("claims", "limits", "requests")
+#: The domain of resources that nodes have by themselves.
+_NATIVE = "kubernetes.io"
+_REQUEST = re.compile(r"(containers|initContainers)\[(\d+)\]\.resources\.requests\.(.+)$")
 
 
 def check_pod_spec(spec: Any, path: str) -> None:
@@ -18,10 +26,14 @@ def check_pod_spec(spec: Any, path: str) -> None:
         return
     if spec.get("containers") in (None, []):
         raise Unusable(path, f"{path}.containers: is required; hint: a pod has one container or more")
+    names: set[Any] = set()
     for place, container in (*_items(spec, "containers", path), *_items(spec, "initContainers", path)):
-        resources = container.get("resources")
+        resources, name = container.get("resources"), container.get("name")
         if isinstance(resources, Mapping):
             _check_resources(resources, f"{place}.resources")
+        if isinstance(name, str) and name in names:
+            raise Unusable(f"{place}.name", f"{place}.name: another container is called {name}, too")
+        names.add(name if isinstance(name, str) else None)
     for place, constraint in _items(spec, "topologySpreadConstraints", path):
         skew = constraint.get("maxSkew")
         if isinstance(skew, int) and skew < 1:
@@ -43,6 +55,11 @@ def _items(holder: Mapping[str, Any], member: str, path: str) -> Iterator[tuple[
 
 
 def _check_resources(resources: Mapping[str, Any], path: str) -> None:
+    for name in resources:
+        if name not in _RESOURCES:
+            close = get_close_matches(str(name), _RESOURCES, 1)
+            hint = f"; hint: did you mean {close[0]}?" if close else ""
+            raise Unusable(f"{path}.{name}", f"{path}.{name}: is no known field{hint}")
     amounts: dict[str, dict[str, int]] = {"requests": {}, "limits": {}}
     for listed, read in amounts.items():
         given = resources.get(listed)
@@ -52,7 +69,38 @@ def _check_resources(resources: Mapping[str, Any], path: str) -> None:
             except (QuantityError, TypeError) as error:
                 place = f"{path}.{listed}.{name}"
                 raise Unusable(place, f"{place}: {error}") from None
+            if read[name] < 0:
+                place = f"{path}.{listed}.{name}"
+                raise Unusable(place, f"{place}: {amount} is less than nothing; hint: 0 or more")
     for name, amount in amounts["requests"].items():
         if amount > amounts["limits"].get(name, amount):
             place, limit = f"{path}.requests.{name}", resources["limits"][name]
             raise Unusable(place, f"{place}: {resources['requests'][name]} is more than the limit {limit}")
+        if amount != amounts["limits"].get(name) and _is_extended(name):
+            place = f"{path}.requests.{name}"
+            raise Unusable(
+                place, f"{place}: {name} has no limit of the same amount; hint: limits alone will do"
+            )
+
+
+def _is_extended(resource: str) -> bool:
+    """Whether a resource is of a device plugin, of which a container has what it requests and no more."""
+    domain, slash, _ = resource.partition("/")
+    return bool(slash) and domain != _NATIVE and not domain.endswith(f".{_NATIVE}")
+
+
+def with_defaults_told(error: Unusable, spec: Any) -> Unusable:
+    """A fault of a request above its limit, with where that is from if `spec` does not give it itself."""
+    found = _REQUEST.search(error.path)
+    if found is None or "is more than the limit" not in str(error):
+        return error
+    listed, index, resource = found.groups()
+    containers = spec.get(listed) if isinstance(spec, Mapping) else None
+    try:
+        limits = containers[int(index)]["resources"]["limits"]  # type: ignore[index]
+    except (KeyError, IndexError, TypeError):
+        limits = None
+    if isinstance(limits, Mapping) and resource in limits:
+        return error
+    hint = "hint: the limit is the default of a LimitRange of the namespace, give one to the container"
+    return Unusable(error.path, f"{error}; {hint}")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from nodeless.explain.words import count
+
 
 class ReplicasMode(StrEnum):
     """Which number of pods of an autoscaled workload is planned."""
@@ -26,8 +28,9 @@ class PodSet:
         volume_claims: The object's volume claim templates, each of which every pod has as a volume.
         left_out: What the real pods have besides, for the notes of a plan.
         owner: (API version, kind, name) of what owns them, where it is not the object itself.
-        renamed: (path in the template, path in the object) of a member that stands elsewhere.
+        renamed: (path in the template, path in the object) of members that stand elsewhere.
         scaling: Within which range their operator scales them, for the notes of a plan; empty: it does not.
+        remark: Why there are other pods than the object asks for, for the notes of a plan.
     """
 
     path: str
@@ -37,5 +40,31 @@ class PodSet:
     volume_claims: tuple[Mapping[str, Any], ...] = ()
     left_out: str = ""
     owner: tuple[str, str, str] | None = None
-    renamed: tuple[str, str] = ("", "")
+    renamed: tuple[tuple[str, str], ...] = ()
     scaling: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """How many there may be of something that its operator scales; without a most there is no bound."""
+
+    least: int
+    given: int
+    most: int | None
+
+    def number(self, mode: ReplicasMode) -> int:
+        """How many are planned."""
+        if mode is ReplicasMode.MIN:
+            return self.least
+        if mode is ReplicasMode.MAX and self.most is not None:
+            return self.most
+        raised = max(self.given, self.least)
+        return raised if self.most is None else min(raised, self.most)
+
+    def told(self, planned: int, by: str, bound: str, one: str = "replica") -> str:
+        """What is planned, of which range; `by`: what scales it, `bound`: the member that would bound it."""
+        text = f"planned with {count(planned, one)}"
+        if self.most is None:
+            return f"{text}, of {self.least} or more ({by} without {bound})"
+        return f"{text}, of {self.least} to {self.most} ({by})"

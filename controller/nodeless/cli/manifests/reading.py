@@ -5,29 +5,46 @@ they would make. What manifests leave open (a node class, a storage class, a vol
 assumed, and said.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import msgspec
 
-from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import InvalidObject
 from nodeless.api.foreign_kinds import is_served_by_others
 from nodeless.api.reading import read_neighbor_pool
+from nodeless.api.rule_codes import RuleCode
 from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import kind_of, subject_of, validate
+from nodeless.api.workload_rules import is_own_workload
 from nodeless.cli.manifests.admission import Admission, admission_of, is_admission
-from nodeless.cli.manifests.documents import BadManifests, Document
-from nodeless.cli.manifests.generations import served_documents
-from nodeless.cli.manifests.members import Unusable, checked_number, metadata_of, namespace_of
+from nodeless.cli.manifests.budgets import counted_budget, is_uncounted
+from nodeless.cli.manifests.documents import BadManifests, Document, FaultLine
+from nodeless.cli.manifests.generations import located, served_documents
+from nodeless.cli.manifests.kafka_sets import with_parts_of_kafka
+from nodeless.cli.manifests.members import (
+    Unusable,
+    checked_number,
+    group_of,
+    metadata_of,
+    namespace_of,
+)
 from nodeless.cli.manifests.pod_sets import is_operated
-from nodeless.cli.manifests.pod_templates import ReplicasMode
+from nodeless.cli.manifests.pod_templates import PodSet, ReplicasMode
+from nodeless.cli.manifests.ray_clusters import clusters_of
 from nodeless.cli.manifests.replicas import scaling_of
 from nodeless.cli.manifests.skipped import Skipped, skipped_kind
+from nodeless.cli.manifests.spark_sets import APP_NAME
+from nodeless.cli.manifests.stored_form import stored_form
+from nodeless.cli.manifests.task_runs import with_tasks
+from nodeless.cli.manifests.workload_checks import refused_in_plans
 from nodeless.cli.manifests.workloads import (
+    KINDS,
     daemon_set_of,
+    gates_of,
     is_daemon_set,
     is_workload,
     pod_of,
@@ -40,6 +57,7 @@ from nodeless.explain.words import count
 from nodeless.kube import Watched, watched_kinds
 from nodeless.kube.autoscaler_status import groups_of, is_status
 from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.gangs import watched_gang_sizes
 from nodeless.kube.overlays import watched_overlays
 from nodeless.kube.provisioning_requests import REQUESTS_V1BETA1, watched_requests
 from nodeless.model import events
@@ -49,6 +67,7 @@ from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
 from nodeless.model.workloads import Workload, workload_of
+from nodeless.scheduling.devices.known_devices import KNOWN_CLASSES
 from nodeless.state import apply
 
 _EBS = "ebs.csi.aws.com"
@@ -56,17 +75,21 @@ _NOTHING = Snapshot()
 _NAMESPACED = {
     "persistentvolumeclaims",
     "provisioningrequests",
-    *(watched.name for watched in watched_buffers()),
+    "resourceclaims",
+    "resourceclaimtemplates",
+    *(watched.name for watched in (*watched_buffers(), *watched_gang_sizes())),
 }
 _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
-#: Maps of strings, whose null values Kubernetes' decoder reads as empty strings.
-_STRING_MAPS = ("labels", "annotations", "nodeSelector", "matchLabels")
+_OWN_GROUPS = ("", "apps", "batch", "extensions")
 #: Labels by which operators name the object that a pod came of.
 _PARENT_LABELS = {
     "jobset.sigs.k8s.io/jobset-name": "JobSet",
     "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet",
+    APP_NAME: "SparkApplication",
 }
 _ROLLOUT_HASH = "rollouts-pod-template-hash"
+#: Workloads that say how many pods there shall be of those that they made.
+_DECIDING = ("Deployment", "Rollout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +125,18 @@ class _Reader:
         self._mode = replicas
         self._faults: list[str] = []
         requests = (watched_requests(), watched_requests(REQUESTS_V1BETA1))
-        kinds = (*watched_kinds(_invalid), *watched_buffers(), *watched_overlays(), *requests)
+        others = (*watched_overlays(), *watched_gang_sizes())
+        kinds = (*watched_kinds(_invalid), *watched_buffers(), *others, *requests)
         self._watched = {watched.path: watched for watched in kinds}
         self._admission = Admission()
         self._autoscaled = False
         self._made: list[Pod] = []
+        self._pod_names: set[str] = set()
+        self._aliases: dict[Workload, Workload] = {}
         self._skipped: list[Skipped] = []
         self._notes: list[str] = []
         self._parents: set[Workload] = set()
+        self._given: set[Workload] = set()
         self._scaling_groups: set[ScalingGroup] = set()
 
     def read(self, documents: list[Document], snapshot: Snapshot) -> FileContents:
@@ -120,10 +147,19 @@ class _Reader:
         for document in served.documents:
             self._once(document, seen)
             if self._is_usable(document):
-                usable.append((document, dict(drop_nulls(_with_empty_strings(document.value)))))
+                usable.append((document, stored_form(document.value)))
+                self._faults += _workload_faults(*usable[-1])
+        usable = with_tasks(with_parts_of_kafka(usable))
+        self._given = {_workload(manifest) for _, manifest in usable if is_workload(manifest)}
         self._admission, faults = admission_of(usable)
         self._fail(faults)
         self._parents = set(_parents(manifest for _, manifest in usable))
+        self._pod_names = {
+            f"{namespace_of(manifest)}/{metadata_of(manifest).get('name')}"
+            for _, manifest in usable
+            if manifest["kind"] == "Pod"
+        }
+        self._aliases = dict(alias for _, manifest in usable for alias in clusters_of(manifest))
         for document, manifest in self._scaled(usable):
             for event in self._events(document, manifest):
                 snapshot = apply(snapshot, event)
@@ -131,11 +167,28 @@ class _Reader:
             raise BadManifests(self._faults)
         if self._scaling_groups:
             snapshot = apply(snapshot, events.AutoscalerGroupsSeen(tuple(sorted(self._scaling_groups))))
-        for pod in _missing(snapshot, self._made):
+        for pod in _missing(snapshot, self._made, self._aliases):
             snapshot = apply(snapshot, events.PodSeen(pod))
+        snapshot = self._with_budgets(usable, snapshot)
         snapshot, assumed = _assume(snapshot)
-        notes = (*served.notes, *self._notes, *assumed)
+        notes = (*served.notes, *self._notes, *assumed, *self._admission.notes())
         return FileContents(snapshot, tuple(self._skipped), tuple(served.unread), notes, self._autoscaled)
+
+    def _with_budgets(self, usable: list[tuple[Document, dict[str, Any]]], snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the evictions that budgets without a status allow. Raises BadManifests."""
+        for document, manifest in usable:
+            if not is_uncounted(manifest):
+                continue
+            try:
+                budget = counted_budget(manifest, snapshot)
+            except Unusable as error:
+                self._fail([(document, manifest, error)])
+            else:
+                seen = () if budget is None else (events.PodDisruptionBudgetSeen(budget),)
+                snapshot = reduce(apply, seen, snapshot)
+        if self._faults:
+            raise BadManifests(self._faults)
+        return snapshot
 
     def _once(self, document: Document, seen: dict[str, str]) -> None:
         metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None
@@ -143,11 +196,14 @@ class _Reader:
         if not name or not isinstance(metadata, Mapping):
             return
         namespace = metadata.get("namespace")
-        identity = f"{document.value.get('kind')} {namespace or 'default'}/{name}"
+        # Operators have kinds of their own that are called Service or Cluster.
+        group = _identity_group(document.value)
+        identity = f"{group} {document.value.get('kind')} {namespace or 'default'}/{name}"
         if identity in seen:
             subject = f"{document.value.get('kind')}/{f'{namespace}/' if namespace else ''}{name}"
             hint = f"it is at {seen[identity]} already; hint: give each object once"
-            self._faults.append(f"{document.at('metadata.name')}: {subject}: {hint}")
+            line = f"{document.at('metadata.name')}: {subject}: {hint}"
+            self._faults.append(FaultLine.of(line, RuleCode.REPEATED_NAME))
         seen.setdefault(identity, document.at())
 
     def _scaled(self, usable: list[tuple[Document, dict[str, Any]]]) -> list[tuple[Document, dict[str, Any]]]:
@@ -157,6 +213,7 @@ class _Reader:
         self._notes += scaling.notes
         self._skipped += scaling.skipped
         self._fail(scaling.faults)
+        self._aliases |= scaling.references
         for position, number in scaling.replicas.items():
             document, manifest = usable[position]
             # A fault of the workload's own number stays one.
@@ -191,7 +248,8 @@ class _Reader:
             self._faults.append(f"{document.at(error.path)}: {subject_of(manifest)}: {error}")
         except InvalidObject as error:
             self._faults += [
-                f"{document.at(problem.path)}: {error.subject}: {problem}" for problem in error.errors
+                FaultLine.of(f"{document.at(problem.path)}: {error.subject}: {problem}", problem.code)
+                for problem in error.errors
             ]
         except (msgspec.ValidationError, ValueError) as error:
             _, _, where = str(error).partition(" - at `")
@@ -204,7 +262,7 @@ class _Reader:
         if kind_of(manifest) is None and group not in _GROUPS:
             return []
         return [
-            f"{document.at(fault.path)}: {subject_of(manifest)}: {fault}"
+            FaultLine.of(located(document, str(fault), fault.path), fault.code)
             for fault in validate(manifest)
             if not fault.warning
         ]
@@ -217,7 +275,9 @@ class _Reader:
             if is_served_by_others(manifest) and kind == NODE_POOL_KIND:
                 yield events.NeighborPoolSeen(read_neighbor_pool(manifest))
         elif kind == "Pod":
-            yield events.PodSeen(pod_of(manifest, self._admission))
+            pod = pod_of(manifest, self._admission)
+            self._note_gates(manifest, manifest.get("spec"), 0 if pod.node_name or pod.terminal else 1)
+            yield events.PodSeen(pod if metadata_of(manifest).get("name") else self._named(pod))
         elif is_daemon_set(manifest):
             yield events.DaemonSetSeen(daemon_set_of(manifest, self._admission))
         elif is_status(manifest):
@@ -227,26 +287,68 @@ class _Reader:
             if is_autoscaler(manifest):
                 named = read_autoscaler(manifest, Ledger()).groups
                 self._scaling_groups.update(ScalingGroup(name, *sizes) for name, sizes in named.items())
-            if source := self._watched.get(_path(api_version, kind)):
+            source = self._watched.get(_path(api_version, kind))
+            # One of `generateName` has no name by which its pods could name it.
+            if source is not None and metadata_of(manifest).get("name"):
                 yield from _decoded(source, manifest)
         elif watched := self._watched.get(_path(api_version, kind)):
             yield from _decoded(watched, manifest)
         elif not is_admission(manifest):
             self._skipped.append(skipped_kind(manifest, document.at(), subject_of(manifest)))
 
+    def _named(self, pod: Pod) -> Pod:
+        """A pod of `generateName` with a name that no other pod of the files has."""
+        number = 0
+        while (key := f"{pod.namespace}/{pod.name}{number}") in self._pod_names:
+            number += 1
+        self._pod_names.add(key)
+        return replace(pod, name=f"{pod.name}{number}", uid=key)
+
+    def _note_gates(self, manifest: Mapping[str, Any], spec: Any, number: int) -> None:
+        if number and (gates := gates_of(spec)):
+            held = f"{count(number, 'pod waits', 'pods wait')} for the scheduling gate {', '.join(gates)}"
+            self._notes.append(f"{subject_of(manifest)}: {held}, and nothing is launched before")
+
     def _make(self, manifest: dict[str, Any]) -> None:
         """The pods of a workload; where its parent or its children are there too, they are made once."""
-        pod_sets = pod_sets_of(manifest, self._mode)
+        pod_sets = [one for one in pod_sets_of(manifest, self._mode) if not self._is_given(manifest, one)]
         pods = list(pods_of(manifest, pod_sets, self._admission))
         if _workload(manifest) in self._parents:
             return
         self._made += pods
-        if is_operated(manifest):
-            left_out = f", {pod_sets[0].left_out}" if pod_sets and pod_sets[0].left_out else ""
-            self._notes.append(f"{subject_of(manifest)}: planned as {count(len(pods), 'pod')}{left_out}")
+        for pod_set in pod_sets:
+            self._note_gates(manifest, pod_set.template.get("spec"), pod_set.number)
+        left_out = f", {pod_sets[0].left_out}" if pod_sets and pod_sets[0].left_out else ""
+        remarks = "".join(dict.fromkeys(f"; {pod_set.remark}" for pod_set in pod_sets if pod_set.remark))
+        if is_operated(manifest) or left_out or remarks:
+            planned = f"planned as {count(len(pods), 'pod')}{left_out}{remarks}"
+            self._notes.append(f"{subject_of(manifest)}: {planned}")
         scaled = [pod_set.scaling for pod_set in pod_sets if pod_set.scaling]
         self._notes += (f"{subject_of(manifest)}: {scaling}" for scaling in scaled)
         self._autoscaled |= bool(scaled)
+
+    def _is_given(self, manifest: Mapping[str, Any], pod_set: PodSet) -> bool:
+        """Whether the workload that an operator has made for a set is there, too, and makes the pods.
+
+        Operators that say in it of what it is are found by that: see `_parents`.
+        """
+        if pod_set.owner is None:
+            return False
+        _, kind, name = pod_set.owner
+        return Workload(namespace_of(manifest), kind, name) in self._given
+
+
+def _workload_faults(document: Document, manifest: Mapping[str, Any]) -> Iterator[FaultLine]:
+    """Faults of names, labels and selectors, with which the API server refuses a workload."""
+    for fault in refused_in_plans(manifest) if is_own_workload(manifest) else ():
+        yield FaultLine.of(located(document, str(fault), fault.path), fault.code)
+
+
+def _identity_group(manifest: Mapping[str, Any]) -> str:
+    """The group; one for the groups in which Kubernetes has had the same workload."""
+    kind = manifest.get("kind")
+    own = isinstance(kind, str) and kind in KINDS and group_of(manifest) in _OWN_GROUPS
+    return "apps" if own else group_of(manifest)
 
 
 def _is_faulty(replicas: Any) -> bool:
@@ -265,34 +367,32 @@ def _workload(manifest: Mapping[str, Any]) -> Workload:
 def _parents(manifests: Iterable[Mapping[str, Any]]) -> Iterator[Workload]:
     """The workloads whose pods come of other workloads of the files: a dump of a cluster has both.
 
-    Of a Deployment and its ReplicaSets, the Deployment says how many there shall be; a CronJob's next run
-    comes besides its last ones.
+    Of a Deployment or a Rollout and its ReplicaSets, the first says how many there shall be; a CronJob's next
+    run comes besides its last ones.
     """
     given = list(manifests)
     there = {_workload(manifest) for manifest in given}
+    owners = {_workload(manifest): owner for manifest in given if (owner := _controller(manifest))}
     for manifest in given:
-        owners = metadata_of(manifest).get("ownerReferences")
-        if manifest["kind"] == "Pod" or not is_workload(manifest) or not isinstance(owners, list):
+        if manifest["kind"] == "Pod" or not is_workload(manifest):
             continue
-        for owner in owners:
-            if not isinstance(owner, Mapping) or owner.get("controller") is not True:
-                continue
-            parent = Workload(namespace_of(manifest), str(owner.get("kind")), str(owner.get("name")))
-            if parent in there and parent.kind != "CronJob":
-                yield _workload(manifest) if parent.kind == "Deployment" else parent
+        # What a Knative Service has its pods from is owned by what is owned by it.
+        child, seen = _workload(manifest), set[Workload]()
+        parent = _controller(manifest)
+        while parent is not None and parent not in seen and parent.kind != "CronJob":
+            seen.add(parent)
+            if parent in there:
+                yield child if parent.kind in _DECIDING else parent
+            parent = owners.get(parent)
 
 
-def _with_empty_strings(value: Any) -> Any:
-    """The value with empty strings for nulls in maps of strings: a selector keeps the label it asks for."""
-    if isinstance(value, list):
-        return [_with_empty_strings(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    read = {key: _with_empty_strings(member) for key, member in value.items()}
-    for name in _STRING_MAPS:
-        if isinstance(strings := read.get(name), dict):
-            read[name] = {key: "" if text is None else text for key, text in strings.items()}
-    return read
+def _controller(manifest: Mapping[str, Any]) -> Workload | None:
+    """What an object was made by, and is kept by."""
+    owners = metadata_of(manifest).get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("controller") is True:
+            return Workload(namespace_of(manifest), str(owner.get("kind")), str(owner.get("name")))
+    return None
 
 
 def _invalid(_manifest: dict[str, Any], error: Exception) -> None:
@@ -314,25 +414,42 @@ def _path(api_version: str, kind: str) -> str:
     return f"{root}/{plural}"
 
 
-def _missing(snapshot: Snapshot, made: list[Pod]) -> Iterator[Pod]:
-    """The pods of workloads that are not among the pods given: a dump of a cluster has both."""
-    there: Counter[Workload] = Counter()
-    for pod in snapshot.pods.values():
-        if not pod.terminal:
-            there.update(_workloads_of(pod))
+def _missing(snapshot: Snapshot, made: list[Pod], aliases: Mapping[Workload, Workload]) -> Iterator[Pod]:
+    """The pods of workloads that are not among the pods given: a dump of a cluster has both.
+
+    `aliases`: by what pods are owned that are those of another object, as the cluster of a RayJob.
+    """
+    wanted: dict[Workload, list[Pod]] = defaultdict(list)
+    for pod in made:
+        wanted[workload_of(pod)].append(pod)
+    there: dict[Workload, list[Pod]] = defaultdict(list)
+    for pod in snapshot.pods.values() if wanted else ():
+        found = set() if pod.terminal else _workloads_of(pod)
+        for workload in found | {aliases[workload] for workload in found if workload in aliases}:
+            there[workload].append(pod)
     taken = set(snapshot.pods)
-    lacking = Counter(workload_of(pod) for pod in made) - there
-    # Those whose names are free come first: of a StatefulSet, the members that are not there.
-    for pod in sorted(made, key=lambda pod: pod.key in snapshot.pods):
-        workload = workload_of(pod)
-        if not lacking[workload]:
-            continue
-        lacking[workload] -= 1
-        name, number = pod.name, 1
-        while f"{pod.namespace}/{name}" in taken:
-            name, number = f"{pod.name}-{workload.kind.lower()}-{number}", number + 1
-        taken.add(f"{pod.namespace}/{name}")
-        yield replace(pod, name=name, uid=f"{pod.namespace}/{name}") if name != pod.name else pod
+    for workload, pods in wanted.items():
+        # Those whose names are free are lacking: of a StatefulSet, the members that are not there.
+        pods.sort(key=lambda pod: pod.key in snapshot.pods)
+        for pod in _without(pods, there[workload]):
+            name, number = pod.name, 1
+            while f"{pod.namespace}/{name}" in taken:
+                name, number = f"{pod.name}-{workload.kind.lower()}-{number}", number + 1
+            taken.add(f"{pod.namespace}/{name}")
+            yield replace(pod, name=name, uid=f"{pod.namespace}/{name}") if name != pod.name else pod
+
+
+def _without(pods: list[Pod], there: list[Pod]) -> list[Pod]:
+    """The pods of a workload without as many as are there: first those that request the same."""
+    running = Counter(pod.shape.requests for pod in there)
+    left = []
+    for pod in reversed(pods):
+        if running[pod.shape.requests]:
+            running[pod.shape.requests] -= 1
+        else:
+            left.append(pod)
+    others = running.total()
+    return left[others:][::-1]
 
 
 def _workloads_of(pod: Pod) -> set[Workload]:
@@ -363,7 +480,8 @@ def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             snapshot = apply(snapshot, events.NodeClassSeen(node_class))
             said.append(f"{pool.node_class} of {key} is not in the files: taken as a plain one of {family}")
     snapshot, more = _assume_volumes(snapshot)
-    return snapshot, (*said, *_assume_namespaces(snapshot), *more)
+    snapshot, classes = _assume_device_classes(snapshot)
+    return snapshot, (*said, *_assume_namespaces(snapshot), *more, *classes)
 
 
 def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
@@ -377,6 +495,23 @@ def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
     missing = {pod.namespace for pod in snapshot.pods.values()} - set(snapshot.namespaces)
     for name in sorted(missing) if chosen else ():
         yield f"namespace {name} is not in the files: taken as one without labels"
+
+
+def _assume_device_classes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """The classes that drivers' charts bring, where claims name them."""
+    claimed = (*snapshot.resource_claims.values(), *snapshot.resource_claim_templates.values())
+    named = {
+        alternative.device_class
+        for claim in claimed
+        for request in claim.devices.requests
+        for alternative in request.alternatives
+    }
+    said = []
+    for known in KNOWN_CLASSES:
+        if known.name in named and known.name not in snapshot.device_classes:
+            snapshot = apply(snapshot, events.DeviceClassSeen(known))
+            said.append(f"DeviceClass {known.name} is not in the files: taken as its driver's chart has it")
+    return snapshot, tuple(said)
 
 
 def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:

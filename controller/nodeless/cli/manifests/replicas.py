@@ -1,11 +1,11 @@
 """How many replicas workloads have that others scale: autoscalers, and Rollouts that refer to a Deployment.
 
-HorizontalPodAutoscalers (autoscaling/v1, v2) and KEDA's ScaledObjects keep a workload between a least and a
-most number. Which of them is planned is the user's choice; by itself what `spec.replicas` says, brought
-within the range as the autoscaler would.
+HorizontalPodAutoscalers (autoscaling/v1, v2), KEDA's ScaledObjects and its HTTPScaledObjects keep a workload
+between a least and a most number. Which of them is planned is the user's choice; by itself what
+`spec.replicas` says, brought within the range as the autoscaler would.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,12 +25,14 @@ from nodeless.cli.manifests.pod_templates import ReplicasMode
 from nodeless.cli.manifests.skipped import Skipped
 from nodeless.cli.manifests.workloads import is_scalable, is_workload
 from nodeless.explain.words import count
+from nodeless.model.workloads import Workload
 
 _HPA = ("autoscaling", "HorizontalPodAutoscaler")
 _SCALED_OBJECT = ("keda.sh", "ScaledObject")
+_HTTP_SCALED_OBJECT = ("http.keda.sh", "HTTPScaledObject")
 _ROLLOUT = ("argoproj.io", "Rollout")
 _TARGET = "spec.scaleTargetRef"
-#: What KEDA takes a ScaledObject without `maxReplicaCount` to allow.
+#: What KEDA takes a ScaledObject without `maxReplicaCount`, and its kin for HTTP, to allow.
 _KEDA_MOST = 100
 #: Annotations with which KEDA leaves a workload alone: as it is, or with a number of replicas.
 _PAUSED, _PAUSED_REPLICAS = "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas"
@@ -83,6 +85,7 @@ class Scaling:
         notes: Which workload is planned with how many replicas, and why.
         autoscaled: Whether an autoscaler scales one of them.
         skipped: Those whose workload is not among the files.
+        references: By each Rollout that refers to a Deployment, that Deployment.
         faults: (document, manifest, fault) of those that cannot be read.
     """
 
@@ -91,6 +94,7 @@ class Scaling:
     notes: list[str] = field(default_factory=list)
     autoscaled: bool = False
     skipped: list[Skipped] = field(default_factory=list)
+    references: dict[Workload, Workload] = field(default_factory=dict)
     faults: list[tuple[Document, Mapping[str, Any], Unusable]] = field(default_factory=list)
 
 
@@ -113,7 +117,7 @@ class _Scaler:
         """The result; autoscalers first, for a Rollout may be the target of one."""
         by: dict[_Key, str] = {}
         for position, (document, manifest) in enumerate(self._given):
-            if _kind(manifest) in (_HPA, _SCALED_OBJECT):
+            if _kind(manifest) in _RANGES:
                 self._found.read.add(position)
                 try:
                     self._scale(document, manifest, by)
@@ -137,7 +141,7 @@ class _Scaler:
                 f"{paused} in {paused.namespace}: planned as it is, {subject_of(manifest)} is paused"
             )
             return
-        limits = _hpa(manifest) if _kind(manifest) == _HPA else _scaled_object(manifest)
+        limits = _RANGES[_kind(manifest)](manifest)
         if limits.target in by:
             message = f"{limits.target} is scaled by {by[limits.target]} already; hint: keep one of them"
             raise Unusable(_TARGET, f"{_TARGET}: {message}")
@@ -174,13 +178,18 @@ class _Scaler:
             self._skip(document, manifest, f"its {target} is not in the files")
             return
         self._found.replicas[at] = number
+        rollout = Workload(target.namespace, str(manifest["kind"]), str(metadata_of(manifest).get("name")))
+        self._found.references[rollout] = Workload(target.namespace, target.kind, target.name)
         self._found.notes.append(
             f"{target} in {target.namespace}: planned with {count(number, 'replica')}, "
             f"those of {subject_of(manifest)}"
         )
 
     def _is_kedas(self, manifest: Mapping[str, Any]) -> bool:
-        """Whether KEDA made an autoscaler for a ScaledObject that is there too."""
+        """Whether KEDA makes an autoscaler of a ScaledObject that is there too, or the other way round."""
+        if _kind(manifest) == _HTTP_SCALED_OBJECT:
+            name = str(metadata_of(manifest).get("name"))
+            return _Key(namespace_of(manifest), "ScaledObject", name) in self._scaled_objects
         owners = metadata_of(manifest).get("ownerReferences")
         return _kind(manifest) == _HPA and any(
             _Key(namespace_of(manifest), str(owner.get("kind")), str(owner.get("name")))
@@ -216,6 +225,22 @@ def _scaled_object(manifest: Mapping[str, Any]) -> _Range:
         return replace(limits, least=number, most=number)
     idle = number_at(spec, "idleReplicaCount", "spec", default=least)
     return replace(limits, idle=idle if idle < least else None)
+
+
+def _http_scaled_object(manifest: Mapping[str, Any]) -> _Range:
+    """KEDA's add-on for HTTP makes a ScaledObject of it, of the same name."""
+    given = "replicas" in mapping_at(manifest, "spec")
+    replicas = mapping_at(manifest, "spec.replicas") if given else {}
+    least = number_at(replicas, "min", "spec.replicas", default=0)
+    most = number_at(replicas, "max", "spec.replicas", default=_KEDA_MOST)
+    return _range(manifest, least, most, ("replicas.min", "replicas.max"), zero_turns_off=False)
+
+
+_RANGES: Mapping[tuple[str, Any], Callable[[Mapping[str, Any]], _Range]] = {
+    _HPA: _hpa,
+    _SCALED_OBJECT: _scaled_object,
+    _HTTP_SCALED_OBJECT: _http_scaled_object,
+}
 
 
 def _is_paused(manifest: Mapping[str, Any]) -> bool:

@@ -12,14 +12,24 @@ from nodeless.cli.manifests.members import (
     Unusable,
     checked_number,
     group_of,
+    has_condition,
     list_at,
+    managed_elsewhere,
     mapping_at,
     metadata_of,
     name_of,
     namespace_of,
+    status_of,
 )
-from nodeless.cli.manifests.pod_rules import check_pod_spec
-from nodeless.cli.manifests.pod_sets import is_operated, is_shaped, operated_sets, shaped_sets
+from nodeless.cli.manifests.pod_rules import check_pod_spec, with_defaults_told
+from nodeless.cli.manifests.pod_sets import (
+    agent_of_nodes,
+    is_agent_of_nodes,
+    is_operated,
+    is_shaped,
+    operated_sets,
+    shaped_sets,
+)
 from nodeless.cli.manifests.pod_templates import PodSet, ReplicasMode
 from nodeless.kube.decoding import decode_pod
 from nodeless.model.pods import DaemonSet, Owner, Pod
@@ -46,10 +56,15 @@ KINDS = {
     "CronJob": Kind("batch/v1", "spec.jobTemplate.spec", "parallelism"),
 }
 _DAEMON_SET = "DaemonSet"
+#: Conditions of a Job that starts no pod more.
+_ENDING = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
+_JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
 def is_daemon_set(manifest: Mapping[str, Any]) -> bool:
     """Whether an object puts a pod on every node; other groups have kinds of that name, too."""
+    if is_agent_of_nodes(manifest):
+        return True
     return manifest.get("kind") == _DAEMON_SET and (group_of(manifest) in _GROUPS or is_shaped(manifest))
 
 
@@ -90,7 +105,11 @@ def pods_of(manifest: Mapping[str, Any], pod_sets: Iterable[PodSet], admission: 
 def daemon_set_of(manifest: Mapping[str, Any], admission: Admission) -> DaemonSet:
     """The DaemonSet of a manifest. Raises Unusable."""
     namespace, name = namespace_of(manifest), str(metadata_of(manifest).get("name") or "")
-    template = PodSet("spec.template", mapping_at(manifest, "spec.template"), 1, name)
+    if is_agent_of_nodes(manifest):
+        template = agent_of_nodes(manifest)
+        name = template.name
+    else:
+        template = PodSet("spec.template", mapping_at(manifest, "spec.template"), 1, name)
     shape = _pod(template, namespace, admission).shape
     return DaemonSet(f"DaemonSet/{namespace}/{name}", namespace, name, shape)
 
@@ -103,9 +122,19 @@ def pod_of(manifest: Mapping[str, Any], admission: Admission) -> Pod:
     # The API server has admitted a pod that it gave a uid, or that runs.
     if not metadata.get("uid") and not (isinstance(spec, Mapping) and spec.get("nodeName")):
         spec = admission.admit(str(metadata["namespace"]), spec)
-    pod = _decoded({**manifest, "metadata": metadata, "spec": spec}, "")
-    pending = not pod.node_name and pod.phase == "Pending"
+    try:
+        pod = _decoded({**manifest, "metadata": metadata, "spec": spec}, "")
+    except Unusable as error:
+        raise with_defaults_told(error, manifest.get("spec")) from None
+    pending = not pod.node_name and pod.phase == "Pending" and not gates_of(spec)
     return replace(pod, uid=pod.uid or pod.key, unschedulable=pod.unschedulable or pending)
+
+
+def gates_of(spec: Any) -> list[str]:
+    """The scheduling gates of a pod, which the scheduler does not look at until they are gone."""
+    gates = spec.get("schedulingGates") if isinstance(spec, Mapping) else None
+    listed = gates if isinstance(gates, list) else []
+    return [str(gate.get("name")) for gate in listed if isinstance(gate, Mapping)]
 
 
 def _is_own(manifest: Mapping[str, Any]) -> bool:
@@ -124,7 +153,9 @@ def _own_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
     claims = tuple(list_at(spec, "volumeClaimTemplates", "spec"))
     # A CronJob may be suspended itself, or make Jobs that are.
     suspended = spec.get("suspend") is True or holder.get("suspend") is True
-    return [PodSet(path, mapping_at(manifest, path), 0 if suspended else number, name, claims)]
+    remark = managed_elsewhere(holder, _JOB_CONTROLLER) if kind.replicas == "parallelism" else ""
+    number = 0 if suspended or remark else number
+    return [PodSet(path, mapping_at(manifest, path), number, name, claims, remark=remark)]
 
 
 def _left(manifest: Mapping[str, Any], holder: Mapping[str, Any], path: str, parallelism: int) -> int:
@@ -134,15 +165,11 @@ def _left(manifest: Mapping[str, Any], holder: Mapping[str, Any], path: str, par
     """
     completions = holder.get("completions")
     left = parallelism if completions is None else checked_number(completions, path)
-    status = manifest.get("status")
-    if manifest["kind"] != "Job" or not isinstance(status, Mapping):
+    if manifest["kind"] != "Job":
         return left
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        ended = isinstance(condition, Mapping) and condition.get("type") in ("Complete", "Failed")
-        if ended and condition.get("status") == "True":
-            return 0
-    succeeded = status.get("succeeded")
+    if has_condition(manifest, *_ENDING):
+        return 0
+    succeeded = status_of(manifest).get("succeeded")
     if isinstance(succeeded, bool) or not isinstance(succeeded, int) or succeeded <= 0:
         return left
     return 0 if completions is None else max(left - succeeded, 0)
@@ -150,16 +177,25 @@ def _left(manifest: Mapping[str, Any], holder: Mapping[str, Any], path: str, par
 
 def _pod(pod_set: PodSet, namespace: str, admission: Admission) -> Pod:
     own = metadata_of(pod_set.template)
+    reason = "SchedulingGated" if gates_of(pod_set.template.get("spec")) else "Unschedulable"
     document = {
         "metadata": {**own, "name": pod_set.name, "namespace": namespace},
         "spec": admission.admit(namespace, _with_claims(pod_set)),
-        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
+        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason}]},
     }
     try:
         return _decoded(document, pod_set.path)
     except Unusable as error:
-        inner, outer = pod_set.renamed
-        raise Unusable(error.path.replace(inner, outer), str(error).replace(inner, outer)) from None
+        error = with_defaults_told(error, pod_set.template.get("spec"))
+        raise _at_its_place(error, pod_set.renamed) from None
+
+
+def _at_its_place(error: Unusable, renamed: Iterable[tuple[str, str]]) -> Unusable:
+    """The fault with the path that the object has where the template has another."""
+    for inner, outer in renamed:
+        if error.path.startswith(inner):
+            return Unusable(error.path.replace(inner, outer, 1), str(error).replace(inner, outer))
+    return error
 
 
 def _with_claims(pod_set: PodSet) -> Any:

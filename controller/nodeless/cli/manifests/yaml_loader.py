@@ -23,6 +23,9 @@ _DECIMAL = re.compile(
     r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 
+#: From here on Go writes numbers of JSON with an exponent.
+_LARGE = 1e21
+
 _BOOLEANS = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 
@@ -91,7 +94,8 @@ def _number(loader: Loader, node: yaml.ScalarNode) -> int | float:
     except (ValueError, IndexError):
         problem = f"{node.value!r} is no number"
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
-    return found
+    # As JSON, which kubectl makes of it, has no other way to write a whole number.
+    return int(found) if isinstance(found, float) and found.is_integer() and abs(found) < _LARGE else found
 
 
 def _text(loader: Loader, node: yaml.ScalarNode) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from nodeless.explain.advice.usage import Fitting, with_requests
 from nodeless.explain.decisions import Situation
 from nodeless.explain.words import amounts, count
-from nodeless.model.instance_types import Catalog
+from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -170,13 +170,8 @@ def _of_types(pool: Pool, wide: Catalog) -> Iterator[Option]:
         if key in tuple(pool.requirements)
     ]
     allowed = [kind for kind in wide[pool.key] if pool.requirements.conflict(kind.requirements) is None]
-    categories = sorted({value for kind in allowed for value in kind.requirements[INSTANCE_CATEGORY].values})
-    generations = [
-        int(value)
-        for kind in allowed
-        for value in kind.requirements[INSTANCE_GENERATION].values
-        if value.isdigit()
-    ]
+    categories = sorted(_values(allowed, INSTANCE_CATEGORY))
+    generations = [int(value) for value in _values(allowed, INSTANCE_GENERATION) if value.isdigit()]
     excludes = f"types of {pool.key}"
     if named and categories and generations:
         wanted = _with(
@@ -209,12 +204,18 @@ def _of_types(pool: Pool, wide: Catalog) -> Iterator[Option]:
         )
 
 
-def _same_architecture(wanted: Requirements, pool: Pool, allowed: Iterable[Any]) -> Requirements:
+def _same_architecture(wanted: Requirements, pool: Pool, allowed: Iterable[InstanceType]) -> Requirements:
     """With the architectures that a pool has by its types, where it does not say them."""
     if pool.requirements.get(ARCH) is not None:
         return wanted
-    values = sorted({value for kind in allowed for value in kind.requirements[ARCH].values})
-    return _with(wanted, Requirement.of(ARCH, IN, values))
+    values = sorted(_values(allowed, ARCH))
+    return _with(wanted, Requirement.of(ARCH, IN, values)) if values else wanted
+
+
+def _values(kinds: Iterable[InstanceType], key: str) -> set[str]:
+    """The values of a label; types that do not have it have none."""
+    terms = (kind.requirements.get(key) for kind in kinds)
+    return {value for term in terms if term is not None for value in term.values}
 
 
 def _without(pool: Pool, *keys: str) -> Requirements:
@@ -389,7 +390,8 @@ def _of_budgets(snapshot: Snapshot) -> Iterator[Option]:
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": budget.name, "namespace": budget.namespace},
-            "spec": {"maxUnavailable": 1},
+            # A budget may have one of the two only.
+            "spec": {"minAvailable": None, "maxUnavailable": 1},
         }
         yield Option(
             "AllowEviction",

@@ -239,7 +239,8 @@ def _stacked(
 
 def overlaps(snapshot: Snapshot) -> list[str]:
     """Pools that take each other's pods: one is never used, or it is chance which one is."""
-    pools = [pool for _, pool in sorted(snapshot.pools.items()) if not pool.invalid]
+    # A static pool has its nodes whatever pods wait, and takes none of them.
+    pools = [pool for _, pool in sorted(snapshot.pools.items()) if not pool.invalid and pool.replicas is None]
     found = []
     for pool in pools:
         for other in pools:

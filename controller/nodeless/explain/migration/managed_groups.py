@@ -126,7 +126,7 @@ def _read_sizes(members: Members, group: NodeGroup) -> None:
     if scaling is None:
         return
     group.minimum, group.desired = scaling.number("minSize") or 0, scaling.number("desiredSize") or 0
-    group.maximum = scaling.number("maxSize", "NodePool spec.limits") or 0
+    group.maximum = scaling.number("maxSize", "NodePool spec.limits")
     leave_sizes(scaling, group, "minSize", "desiredSize")
     scaling.close()
 

@@ -43,7 +43,7 @@ class NodeGroup:
     zones: tuple[str, ...] = ()
     """Empty: not known."""
     minimum: int = 0
-    maximum: int = 0
+    maximum: int | None = None
     desired: int = 0
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] = field(default_factory=list)

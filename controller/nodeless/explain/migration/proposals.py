@@ -233,7 +233,7 @@ def _requirements(group: NodeGroup, sizes: Mapping[str, TypeSize], *, any_type: 
 def _limits(group: NodeGroup, sizes: Mapping[str, TypeSize]) -> Manifest:
     """What as many nodes of the largest type as the group may have add up to."""
     known = [sizes[name] for name in group.types if name in sizes]
-    if not group.maximum or group.capacity_types == (RESERVED,):
+    if group.maximum is None or group.capacity_types == (RESERVED,):
         return {}
     if not known:
         return {"nodes": str(group.maximum)}

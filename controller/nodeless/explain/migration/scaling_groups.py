@@ -51,7 +51,7 @@ def read_scaling_group(answer: Placed, answers: Answers, ledger: Ledger) -> Node
     group.spec = launch.spec
     set_image(group, launch, members)
     group.minimum, group.desired = members.number("MinSize") or 0, members.number("DesiredCapacity") or 0
-    group.maximum = members.number("MaxSize", "NodePool spec.limits") or 0
+    group.maximum = members.number("MaxSize", "NodePool spec.limits")
     leave_sizes(members, group, "MinSize", "DesiredCapacity")
     if launch.profile:
         group.spec["instanceProfile"] = launch.profile
@@ -135,13 +135,18 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
     launch = read_template(template_of(reference, answers, group.subject), ledger)
     ledger.carry(group.subject, mixed.path("LaunchTemplate"), "EC2NodeClass")
     types: list[str] = []
+    attributes: Members | None = None
     for override in template.each("Overrides"):
         to = f"{REQUIREMENT}node.kubernetes.io/instance-type"
         if kind := override.text("InstanceType", to):
             types.append(kind)
-        attributes = override.below("InstanceRequirements")
-        if attributes is not None:
-            launch.instance_requirements = attributes
+        if attributes is None:
+            attributes = override.below("InstanceRequirements")
+        else:
+            override.leave(
+                "one pool has one set of attributes, that of the first override; hint: a second pool",
+                "InstanceRequirements",
+            )
         override.leave("pods are packed by what they request: a node has no weight", "WeightedCapacity")
         override.leave(
             "one pool has one template; hint: a second pool with a node class of its own",
@@ -150,7 +155,12 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
         )
         override.close()
     template.close()
-    _take_types(group, types or ([launch.instance_type] if launch.instance_type else []), launch)
+    if attributes is not None:
+        # Attributes of an override take the place of what the template says.
+        launch.instance_requirements = attributes
+    elif not types and launch.instance_type:
+        types = [launch.instance_type]
+    _take_types(group, types, launch)
     distribution = mixed.below("InstancesDistribution")
     if distribution is not None:
         _read_distribution(distribution, group)

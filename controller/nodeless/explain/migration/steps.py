@@ -260,14 +260,14 @@ def _move(group: NodeGroup, nodes: Sequence[str]) -> Iterator[Step]:
 
 def _resize(group: NodeGroup, minimum: int, desired: int) -> str:
     if group.kind == MANAGED:
-        sizes = f"minSize={minimum},maxSize={max(group.maximum, 1)},desiredSize={desired}"
+        sizes = f"minSize={minimum},maxSize={max(group.maximum or 0, 1)},desiredSize={desired}"
         return (
             f"aws eks update-nodegroup-config --cluster-name {group.cluster} --nodegroup-name {group.name} "
             f"--scaling-config {sizes}"
         )
     return (
         f"aws autoscaling update-auto-scaling-group --auto-scaling-group-name {shlex.quote(group.name)} "
-        f"--min-size {minimum} --max-size {group.maximum} --desired-capacity {desired}"
+        f"--min-size {minimum} --max-size {group.maximum or 0} --desired-capacity {desired}"
     )
 
 
