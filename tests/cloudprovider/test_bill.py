@@ -9,7 +9,7 @@ from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.images import read_image
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.book import bundled_book, read_book
-from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, billed
+from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, bill_catalog
 from nodeless.cloudprovider.billing.parts import Location
 from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
@@ -42,7 +42,7 @@ def a_type(name="m5.large", cpus=2, price=0.096, *, gib=8.0, spot=None):
 
 def priced(instance_type, node_class=CLASS, location=HERE, terms=PLAIN):
     """The first offering with its bill."""
-    (result,) = billed((instance_type,), POOL.name, node_class, location, terms)
+    (result,) = bill_catalog((instance_type,), POOL.name, node_class, location, terms)
     return result.offerings[0]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from localenv.bundled_catalog import BUNDLED, generated
+from localenv.bundled_catalog import BUNDLED, generate_text
 from nodeless.cli.main import app
 from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, read_catalog, write_catalog
 from nodeless.model.labels import SPOT
@@ -15,7 +15,7 @@ from nodeless.state.saving import SavedFormatError
 
 async def test_the_bundled_catalog_is_what_its_command_makes(aws) -> None:
     hint = "run `python -m localenv.bundled_catalog`"
-    assert await generated() == BUNDLED.read_text(), hint
+    assert await generate_text() == BUNDLED.read_text(), hint
 
 
 def test_it_is_small_dated_and_complete() -> None:

@@ -31,7 +31,7 @@ async def test_a_call_that_is_not_allowed_is_not_sent(aws: LocalAws, method: str
     try:
         with pytest.raises(NotAllowedError):
             await session.call("ec2", method, TEMPLATE if method.startswith("create") else {})
-        with session.borrowed("ssm") as seldom, pytest.raises(NotAllowedError):
+        with session.borrow_client("ssm") as seldom, pytest.raises(NotAllowedError):
             seldom.get_parameter(Name="x")
     finally:
         await session.close()

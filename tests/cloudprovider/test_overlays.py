@@ -83,7 +83,10 @@ async def test_memory_that_was_measured_does_not_take_an_overlays_capacity_away(
 async def test_until_it_is_known_which_overlays_count_a_catalog_waits(world: World) -> None:
     async with a_provider() as provider:
         provider.use_overlays(None)
-        assert {each.name for each in await provider.sold(BOTH, NODE_CLASS)} > {"m5.large", "c5.large"}
+        assert {each.name for each in await provider.list_sold_types(BOTH, NODE_CLASS)} > {
+            "m5.large",
+            "c5.large",
+        }
         waiting = asyncio.create_task(provider.catalog(BOTH, NODE_CLASS))
         provider.use_overlays([an_overlay("free", "m5.large", price=0.001)])
         types = {each.name: each for each in await waiting}

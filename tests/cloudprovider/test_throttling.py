@@ -37,7 +37,7 @@ def test_ten_minutes_of_throttling_cost_a_bounded_number_of_calls(
             assert error is REFUSAL
         else:
             calls += 1
-            throttling.answered(*CALL, code, REFUSAL)
+            throttling.note_answer(*CALL, code, REFUSAL)
         now[0] += every
     # Two at once, some while the rests grow, then one in twenty seconds.
     assert calls <= 8 + minutes * 60 / LONGEST_REST
@@ -45,8 +45,8 @@ def test_ten_minutes_of_throttling_cost_a_bounded_number_of_calls(
     throttling.assert_awake("ec2", "CreateFleet")
     now[0] += LONGEST_REST
     throttling.assert_awake(*CALL)
-    throttling.answered(*CALL, "", None)
-    throttling.answered(*CALL, code, REFUSAL)
+    throttling.note_answer(*CALL, "", None)
+    throttling.note_answer(*CALL, code, REFUSAL)
     throttling.assert_awake(*CALL)
 
 
@@ -54,7 +54,7 @@ def test_ten_minutes_of_throttling_cost_a_bounded_number_of_calls(
 def test_nothing_else_has_calls_rest(code: str) -> None:
     throttling = Throttling(lambda: 0.0)
     for _ in range(9):
-        throttling.answered(*CALL, code, REFUSAL)
+        throttling.note_answer(*CALL, code, REFUSAL)
         throttling.assert_awake(*CALL)
 
 

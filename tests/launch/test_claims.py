@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 
 from nodeless.api.writing import write_claim
 from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
+from nodeless.launch.variants import needs_efa
 from nodeless.model.bill import Bill, BillPart
+from nodeless.model.devices import EFA_INTERFACES
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
     CAPACITY_OVERLAY_APPLIED,
     INSTANCE_TYPE,
+    LAUNCHED_FOR_GANG,
+    LAUNCHED_FOR_REQUEST,
     PRICE_OVERLAY_APPLIED,
     PROVISIONER_NAME,
     RESERVATION_LABELS,
@@ -182,3 +186,29 @@ def test_why_a_node_is_planned_can_stand_on_its_claim() -> None:
         Plan((a_planned_node(),)), {pool.key: pool}, NOW, reason=lambda node: node.instance_type
     )
     assert create.claim.annotations["nodeless.dev/planned-because"] == a_planned_node().instance_type
+
+
+def test_a_claim_names_the_gangs_for_whose_pods_it_is_launched() -> None:
+    keys = [f"default/{name}" for name in "abcd"]
+    nodes = (a_planned_node(pods=tuple(keys[:3])), a_planned_node(pods=(keys[3],)))
+    gangs = {keys[0]: "default/train", keys[1]: "default/more", keys[2]: "default/train"}
+    first, second = claims_of(*nodes, gangs=gangs)
+    assert first.annotations[LAUNCHED_FOR_GANG] == "default/more,default/train"
+    assert LAUNCHED_FOR_GANG not in second.annotations
+
+
+def test_a_claim_names_the_provisioning_requests_for_which_it_is_launched() -> None:
+    nodes = (a_planned_node(pods=("default/job^0", "default/job^1")), a_planned_node(pods=("default/web",)))
+    requests = {"default/job^0": "default/job", "default/job^1": "default/job"}
+    first, second = claims_of(*nodes, requests=requests)
+    assert first.annotations[LAUNCHED_FOR_REQUEST] == "default/job"
+    assert LAUNCHED_FOR_REQUEST not in second.annotations
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_node_for_pods_that_claim_efa_interfaces_is_launched_with_them(claimed: bool) -> None:
+    """The claim says so by an annotation: no kubelet reports such devices as a resource."""
+    requests = {"cpu": 1000, **({EFA_INTERFACES: 4} if claimed else {})}
+    (claim,) = claims_of(replace(a_planned_node(), requests=requests))
+    assert claim.requests == {"cpu": 1000}
+    assert needs_efa(claim) is claimed

@@ -4,8 +4,12 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from immutables import Map
 
+from nodeless.model.efa import EFA
+from nodeless.model.hardware import NetworkInterface
 from nodeless.model.labels import ARCH, HOSTNAME, INITIALIZED, INSTANCE_TYPE, PROVISIONER_NAME, ZONE
+from nodeless.model.pools import AWS_NODE_TEMPLATE, NodeClass, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
@@ -144,3 +148,45 @@ def test_if_12_an_initialized_node_comes_before_one_that_boots():
     nodes = [node("a-booting", labels=BOOTING), ready]
     result = planned(with_more(EMPTY, template(), nodes, pods(1)))
     assert set(result.placements.values()) == {"b-ready"}
+
+
+CARDS = (a_type("cards", 16, "64Gi", pods=20, **{EFA: "4"}),)
+ONE_CARD = {"extra": {EFA: "1"}}
+
+
+def on_its_way(first, *things, launched=True, node_class=None):
+    """The cluster after a pass with a type that may have EFA interfaces, all of which its claim counts on."""
+    before = with_more(EMPTY, template(), first)
+    (new,) = planned(before, types=CARDS).new_nodes
+    labels = planned_labels(before, new, CARDS)
+    as_launched = {"provider_id": "aws:///z1/i-1", "allocatable": CARDS[0].allocatable, "labels": labels}
+    made = claim_for(new, requests=new.requests, **(as_launched if launched else {}))
+    seen = with_more(before, made, *things)
+    return seen if node_class is None else replace(seen, node_classes=Map({str(made.node_class): node_class}))
+
+
+def booting_node():
+    labels = {**BOOTING, INSTANCE_TYPE: "cards"}
+    return node("one", labels=labels, allocatable={}, capacity={}, provider_id="aws:///z1/i-1")
+
+
+@pytest.mark.parametrize("state", ["to be launched", "launched", "booting"])
+@pytest.mark.parametrize("first", [{}, ONE_CARD], ids=["without", "with"])
+def test_a_node_on_its_way_has_efa_interfaces_only_if_it_was_launched_for_them(first, state):
+    there = [booting_node()] if state == "booting" else []
+    seen = on_its_way(pods(1, "1", **first), *there, launched=state != "to be launched")
+    result = planned(with_more(seen, pods(1, "1", name="fabric", **ONE_CARD)), types=CARDS)
+    assert [new.pods for new in result.new_nodes] == ([] if first else [("default/fabric-0",)])
+    assert len(result.placements) == (2 if first else 1)
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_node_on_its_way_has_the_efa_interfaces_that_its_node_class_lists(launched):
+    listed = NodeClass(
+        Reference(AWS_NODE_TEMPLATE, "default"), network_interfaces=(NetworkInterface(0, 1, efa_only=True),)
+    )
+    seen = on_its_way(pods(1, "1"), launched=launched, node_class=listed)
+    pods_of_both = [*seen.pods.values(), *pods(1, "1", name="fabric", **ONE_CARD)]
+    result = planned(replace(seen, pods=Map({pod.key: pod for pod in pods_of_both})), types=CARDS)
+    assert not result.new_nodes
+    assert len(result.placements) == 2

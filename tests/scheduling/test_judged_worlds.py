@@ -1,5 +1,7 @@
 """Clusters in which the judge of many passes found pods bought for again, as they were at that pass."""
 
+from dataclasses import replace
+
 import pytest
 
 from nodeless.launch.claims import labels_of
@@ -26,6 +28,9 @@ from tests.scheduling.test_many_passes import RACK, TEAM, TYPES
 PORT = (HostPort("", 80, "TCP"),)
 EVERYWHERE = {"tolerations": (Toleration("", "Exists"),)}
 ANY_RACK = (term(needs(RACK, "Exists")),)
+A, B, C = ({"labels": {"app": app}} for app in "abc")
+ARM = {"required_terms": (term(needs(ARCH, "In", "arm64")),)}
+TOLERANT = {"tolerations": (Toleration("team", "Exists"),)}
 SPOT_OR_Z3 = (term(needs(CAPACITY_TYPE, "In", SPOT)), term(needs(ZONE, "In", "z3")))
 
 
@@ -45,6 +50,15 @@ def under_way(name, own, types, requests, *for_pods, **where):
         annotations={PLANNED_PODS: ",".join(digests)} if digests else {},
         taints=own.taints,
         created_at=NOW - 10,
+    )
+
+
+def launched(name, own, type_, requests):
+    """A claim whose instance starts, on spot in zone z1 and rack r1."""
+    claim = under_way(name, own, type_, requests, rack="r1", zone="z1", capacity=SPOT)
+    (kind,) = (each for each in TYPES if each.name == type_)
+    return replace(
+        claim, provider_id=f"aws:///z1/i-{name}", capacity=kind.capacity, allocatable=kind.allocatable
     )
 
 
@@ -289,27 +303,12 @@ def test_claims_that_do_not_tell_their_pods_are_filled_to_the_last_place(others,
     assert len(plan.placements) == 12 + others
 
 
-def test_no_node_is_kept_for_followers_that_go_elsewhere_while_claims_would_take_its_pods():
-    """Those whom `followers` may join were spread over new nodes for them, and none of them has a place."""
-    first, second = pool("first"), pool("second")
-    a, b, c = ({"labels": {"app": app}} for app in "abc")
-    tolerant = {"tolerations": (Toleration("team", "Exists"),)}
-    arm = {"required_terms": (term(needs(ARCH, "In", "arm64")),)}
-    waiting = [
-        pods(2, "50m", "6Gi", name="w1", spread=(spread(HOSTNAME, "b"),), **arm, **a),
-        pods(2, "60", "1Gi", name="w2", affinity=(beside(ZONE, "a"),), **tolerant, **b),
-        pods(3, "30", "1Gi", name="w3", anti_affinity=(beside(ZONE, "b"),), claims=("w3",), **arm, **a),
-        pods(
-            3,
-            "30",
-            "6Gi",
-            name="w4",
-            spread=(spread(ZONE, "a"),),
-            affinity=(beside(HOSTNAME, "a"),),
-            **b,
-        ),
-        pods(6, "1500m", "1Gi", name="w5", required_terms=SPOT_OR_Z3, **b),
-        pods(3, "1", "6Gi", name="w6", claims=("w6",), **tolerant, **c),
+def followers_of_three_apps(last):
+    """Pods that follow those of others, or keep off them. `last`: what the largest followers are called."""
+    return [
+        pods(3, "30", "1Gi", name="w3", anti_affinity=(beside(ZONE, "b"),), claims=("w3",), **ARM, **A),
+        pods(3, "30", "6Gi", name="w4", spread=(spread(ZONE, "a"),), affinity=(beside(HOSTNAME, "a"),), **B),
+        pods(6, "1500m", "1Gi", name="w5", required_terms=SPOT_OR_Z3, **B),
         pods(
             5,
             "3",
@@ -318,19 +317,19 @@ def test_no_node_is_kept_for_followers_that_go_elsewhere_while_claims_would_take
             spread=(spread(CAPACITY_TYPE, "c", 2),),
             affinity=(beside(HOSTNAME, "c"),),
             claims=("w7",),
-            **a,
+            **A,
         ),
-        pods(3, "50m", "0", name="w8", claims=("w8",), **tolerant, **a),
+        pods(3, "50m", "0", name="w8", claims=("w8",), **TOLERANT, **A),
         pods(
             6,
             "15",
             "6Gi",
-            name="followers",
+            name=last,
             affinity=(beside(HOSTNAME, "a"),),
             host_ports=PORT,
             required_terms=(term(needs(ZONE, "NotIn", "z1")),),
-            **tolerant,
-            **c,
+            **TOLERANT,
+            **C,
         ),
         pods(
             6,
@@ -340,8 +339,19 @@ def test_no_node_is_kept_for_followers_that_go_elsewhere_while_claims_would_take
             affinity=(beside(HOSTNAME, "c", weight=10),),
             anti_affinity=(beside(ZONE, "c"),),
             required_terms=SPOT_OR_Z3,
-            **a,
+            **A,
         ),
+    ]
+
+
+def test_no_node_is_kept_for_followers_that_go_elsewhere_while_claims_would_take_its_pods():
+    """Those whom `followers` may join were spread over new nodes for them, and none of them has a place."""
+    first, second = pool("first"), pool("second")
+    waiting = [
+        pods(2, "50m", "6Gi", name="w1", spread=(spread(HOSTNAME, "b"),), **ARM, **A),
+        pods(2, "60", "1Gi", name="w2", affinity=(beside(ZONE, "a"),), **TOLERANT, **B),
+        pods(3, "1", "6Gi", name="w6", claims=("w6",), **TOLERANT, **C),
+        *followers_of_three_apps("followers"),
     ]
     large = "c64 m64"
     claims = [
@@ -358,6 +368,105 @@ def test_no_node_is_kept_for_followers_that_go_elsewhere_while_claims_would_take
     plan = passed(seen, {}, packing=FEWEST_NODES)
     assert len(plan.new_nodes) <= 1, "one for the pod of 60 CPU whose claim smaller ones took"
     assert {f"default/w1-{number}": "first-c" for number in (0, 1)}.items() <= plan.placements.items()
+
+
+def test_a_leader_joins_a_claim_that_takes_some_of_its_followers_before_a_node_is_bought_for_it():
+    """Each claim keeps out one kind of followers, by the zone of its volume or by its own terms."""
+    first, second = pool("first"), pool("second", needs(CAPACITY_TYPE, "In", ON_DEMAND))
+    waiting = [
+        pods(
+            2,
+            "1500m",
+            "6Gi",
+            name="w1",
+            spread=(spread(HOSTNAME, "b"),),
+            claims=("w1",),
+            **ARM,
+            **TOLERANT,
+            **A,
+        ),
+        pods(2, "1", "6Gi", name="leader", host_ports=PORT, required_terms=SPOT_OR_Z3, **TOLERANT, **A),
+        pods(
+            3, "1", "6Gi", name="w6", anti_affinity=(beside(HOSTNAME, "a"),), claims=("w6",), **TOLERANT, **C
+        ),
+        *followers_of_three_apps("w9"),
+    ]
+    large = "c64 m64"
+    claims = [
+        under_way("first-a", first, large, {"cpu": 40000, "pods": 8}, zone="z2", capacity=SPOT),
+        under_way("first-b", first, f"c32 m16 {large}", {"cpu": 1400, "pods": 9}, zone="z1", capacity=SPOT),
+        under_way(
+            "first-c", first, f"m8 c32 m16 {large}", {"cpu": 3000, "pods": 3}, zone="z3", capacity=ON_DEMAND
+        ),
+        under_way("first-d", first, "arm", {"cpu": 3000, "pods": 2}, zone="z3", capacity=ON_DEMAND),
+        under_way("first-e", first, large, {"cpu": 60050, "pods": 3}, zone="z2", capacity=SPOT),
+    ]
+    where = {"w1": "z3", "w3": "z3", "w6": "z3", "w7": "z1", "w8": "z1"}
+    volumes = [each for name, zone in where.items() for each in volume_in(zone, name)]
+    daemons = [daemon("one", "500m"), daemon("two", "100m", **EVERYWHERE)]
+    plan = passed(snapshot(waiting, first, second, claims, volumes, daemons), {}, packing=FEWEST_NODES)
+    assert not plan.new_nodes
+    assert len(plan.refusals) == 3 + 5 + 6, "w3, w7 and w9 have no node that they may share"
+
+
+def test_a_plan_that_was_tried_without_some_nodes_leaves_those_of_others_as_they_are():
+    """Without either new node that is not needed is tried first, without one of them then."""
+    first = pool("first", needs(RACK, "In", "r1", "r2"), limits={"cpu": "140"})
+    near = (term(needs(ZONE, "In", "z1", "z2")),)
+
+    def own(name):
+        return {"name": name, "labels": {"app": name}}
+
+    def following(name, key=HOSTNAME, weight=10):
+        return (beside(key, name, weight=weight),)
+
+    waiting = [
+        pods(4, "30", "0", affinity=following("w1"), required_terms=SPOT_OR_Z3, **own("w1")),
+        pods(2, "3", "0", anti_affinity=(beside(HOSTNAME, "w1"),), claims=("w2",), **own("w2")),
+        pods(
+            4,
+            "1",
+            "1Gi",
+            affinity=following("w3"),
+            required_terms=near,
+            claims=("w3",),
+            **TOLERANT,
+            **own("w3"),
+        ),
+        pods(3, "30", "6Gi", required_terms=ANY_RACK, **own("w4")),
+        pods(1, "3", "0", affinity=following("w5", weight=None), required_terms=near, **own("w5")),
+        pods(
+            5,
+            "7",
+            "1Gi",
+            affinity=following("w6", CAPACITY_TYPE),
+            anti_affinity=(beside(CAPACITY_TYPE, "w6"),),
+            required_terms=ANY_RACK,
+            claims=("w6",),
+            **TOLERANT,
+            **own("w6"),
+        ),
+        pods(
+            6,
+            "500m",
+            "6Gi",
+            spread=(spread(RACK, "w7", soft=True, node_affinity_policy="Ignore"),),
+            anti_affinity=(beside(CAPACITY_TYPE, "w5"),),
+            **own("w7"),
+        ),
+    ]
+    gone = {"w1-2", "w2-0", "w3-2", "w4-0", "w6-2", "w6-4"}
+    waiting = [pod for some in waiting for pod in some if pod.name not in gone]
+    claims = [
+        launched("first-a", first, "c64", {"cpu": 60000, "pods": 2}),
+        launched("first-b", first, "c64", {"cpu": 60000, "pods": 2}),
+        launched("first-c", first, "m8", {"cpu": 6000, "pods": 2}),
+    ]
+    volumes = [each for name in ("w2", "w3", "w6") for each in volume_in("z1", name)]
+    plan = passed(snapshot(waiting, first, pool("second"), claims, volumes), {})
+    bought = [key for new in plan.new_nodes for key in new.pods]
+    refused = [refusal.pod for refusal in plan.refusals]
+    assert sorted([*bought, *plan.placements, *refused]) == sorted(pod.key for pod in waiting)
 
 
 def passed(seen, places, packing=LOWEST_PRICE):

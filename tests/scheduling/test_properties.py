@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodeless.model.resources import fits, subtract, total
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import untolerated
+from nodeless.model.taints import find_untolerated
 from nodeless.scheduling import Policy, pods_to_place, solve
 from tests.scheduling.factories import node, pods, pool, snapshot
 from tests.scheduling.worlds import (
@@ -83,7 +83,7 @@ def test_pods_on_existing_nodes_find_room_there(seen):
         free = subtract(there.allocatable, total(pod.requests for pod in seen.pods_on(name)))
         assert fits(total(pod.requests for pod in coming), free)
         assert not there.unschedulable
-        assert all(untolerated(hard(there.taints), pod.shape.tolerations) is None for pod in coming)
+        assert all(find_untolerated(hard(there.taints), pod.shape.tolerations) is None for pod in coming)
         ports = [port for pod in coming for port in pod.shape.host_ports]
         assert len(ports) == len(set(ports))
 

@@ -213,6 +213,14 @@ def test_a_launch_that_takes_too_long_fails_though_the_controller_began_anew():
     assert not with_placeholders(asked(requests=[with_answer(request, answer, NOW)])).pods
 
 
+def test_a_launch_that_fails_while_the_request_rests_says_what_lacked_when_it_was_last_planned():
+    lacking = Condition("Provisioned", "False", "CapacityIsNotFound", "1 of 3 pods would have no place: none")
+    request = a_request(3, details=((LAUNCHING_SINCE, format_time(NOW)),), conditions=(lacking,))
+    _, answer = answered(asked(requests=[request]), request, planned(asked()), NOW + LAUNCH_SECONDS)
+    assert answer.conditions[-1].type == "Failed"
+    assert answer.conditions[-1].message.endswith("900 s after the first launch: " + lacking.message)
+
+
 def test_a_time_that_somebody_broke_begins_anew():
     request = a_request(3, details=((LAUNCHING_SINCE, "yesterday"),))
     seen = asked(requests=[request])

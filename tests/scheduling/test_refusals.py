@@ -12,7 +12,6 @@ from tests.scheduling.factories import (
     codes,
     instance_type,
     needs,
-    node,
     plan,
     pods,
     pool,
@@ -56,15 +55,6 @@ def test_a_pool_without_instance_types():
         "NoInstanceTypes",
         "the cloud offers no instance type to this pool",
     )
-
-
-def test_a_pod_that_claims_devices_is_told_so_and_takes_no_room():
-    claiming = pods(2, resource_claims=("gpu (ResourceClaimTemplate large)",))
-    result = plan(claiming, node("there"), pods(1, name="plain"))
-    assert codes(result) == ["ResourceClaimsNotPlanned"] * 2
-    assert "gpu (ResourceClaimTemplate large)" in str(result.refusals[0])
-    assert list(result.placements) == ["default/plain-0"]
-    assert not result.new_nodes
 
 
 @pytest.mark.parametrize("key", ["example.com/rank", "karpenter.k8s.aws/instance-cpu", ZONE])

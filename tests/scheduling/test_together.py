@@ -103,6 +103,22 @@ def test_a_node_grows_no_further_than_the_limit_of_its_pool(packing):
     assert all(new.instance_type in ("small", "medium") for new in short.new_nodes)
 
 
+@pytest.mark.parametrize("lead", ["2", "3", "4"])
+@pytest.mark.parametrize("member", ["6500m", "7"])
+def test_of_groups_of_which_one_goes_without_it_is_the_same_one(lead, member):
+    batch = [
+        pods(1, lead, "0Gi", name="a", affinity=(beside(HOSTNAME, "c"),)),
+        pods(1, member, "0Gi", name="b", affinity=(beside(HOSTNAME, "d"),)),
+        pods(2, member, "0Gi", name="c", affinity=(beside(HOSTNAME, "c"),)),
+        pods(2, member, "0Gi", name="d", affinity=(beside(ZONE, "d"),)),
+    ]
+    fewest, cheapest = (
+        {refusal.pod for refusal in placed(batch, packing=packing).refusals}
+        for packing in (FEWEST_NODES, LOWEST_PRICE)
+    )
+    assert fewest == cheapest
+
+
 SIZES = st.sampled_from(["50m", "300m", "1", "1500m", "4", "7", "15"])
 
 

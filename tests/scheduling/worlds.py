@@ -13,7 +13,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import add, fits, total
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, TaintEffect, Toleration, untolerated
+from nodeless.model.taints import Taint, TaintEffect, Toleration, find_untolerated
 from tests.scheduling.factories import daemon, instance_type, needs, node, pods, pool, running, term
 
 TYPES = (
@@ -116,7 +116,7 @@ def overhead(seen: Snapshot, planned: PlannedNode, kind: InstanceType) -> list[D
     return [
         one
         for one in seen.daemon_sets.values()
-        if untolerated(taints, one.shape.tolerations) is None
+        if find_untolerated(taints, one.shape.tolerations) is None
         and all(
             known[key].allows(value) if key in known and not known[key].complement else key in known
             for key, value in one.shape.node_selector
@@ -186,7 +186,7 @@ def broken_promise(
     for pod in placed:
         if not any_term_allowed(pod, labels):
             return f"{pod.key} does not accept {labels}"
-        if untolerated(hard(own_pool.taints), pod.shape.tolerations) is not None:
+        if find_untolerated(hard(own_pool.taints), pod.shape.tolerations) is not None:
             return f"{pod.key} does not tolerate {own_pool.taints}"
     ports = [port for pod in placed for port in pod.shape.host_ports]
     ports += [port for one in daemons for port in one.shape.host_ports]

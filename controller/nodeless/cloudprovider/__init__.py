@@ -13,17 +13,22 @@ Errors::
     └── LaunchFailed           the request itself is refused; `reason` says why, waiting alone does not help
 """
 
-from collections.abc import Container, Sequence
-from typing import Protocol
+from __future__ import annotations
 
-from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
-from nodeless.launch.unavailable import OfferingKey
-from nodeless.model.instance_types import InstanceType
-from nodeless.model.interruptions import Interruption
-from nodeless.model.memory_observations import MemoryObservations
-from nodeless.model.nodes import Instance, NodeClaim
-from nodeless.model.overlays import NodeOverlay
-from nodeless.model.pools import NodeClass, Pool, Reference
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    # Commands of files import this package for what is known of types, and none of the provider's terms.
+    from collections.abc import Container, Sequence
+
+    from nodeless.launch.resolved import ResolvedNodeClass
+    from nodeless.launch.unavailable import OfferingKey
+    from nodeless.model.instance_types import InstanceType
+    from nodeless.model.interruptions import Interruption
+    from nodeless.model.memory_observations import MemoryObservations
+    from nodeless.model.nodes import Instance, NodeClaim
+    from nodeless.model.overlays import NodeOverlay
+    from nodeless.model.pools import NodeClass, Pool, Reference
 
 #: What a `NodeClassUnresolved` is about where AWS forbids what a launch needs: no field of the class.
 VALIDATION = "validation"
@@ -39,12 +44,9 @@ __all__ = [
     "CloudProvider",
     "CloudUnavailable",
     "CredentialsRefused",
-    "Image",
     "InsufficientCapacity",
     "LaunchFailed",
     "NodeClassUnresolved",
-    "ResolvedNodeClass",
-    "Subnet",
 ]
 
 
@@ -108,7 +110,7 @@ class NodeClassUnresolved(CloudError):
         self.faults: tuple[NodeClassUnresolved, ...] = (self,)
 
     @classmethod
-    def of(cls, faults: "Sequence[NodeClassUnresolved]") -> "NodeClassUnresolved":
+    def of(cls, faults: Sequence[NodeClassUnresolved]) -> NodeClassUnresolved:
         """One error that names several faults of one node class; `faults` has at least one."""
         if len(faults) == 1:
             return faults[0]
@@ -187,7 +189,7 @@ class CloudProvider(Protocol):
             NodeClassUnresolved: No subnet or image is selected.
         """
 
-    async def sold(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
+    async def list_sold_types(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
         """The types as nodes of the pool, also those that it does not allow; no NodeOverlay is laid over.
 
         Raises:

@@ -40,7 +40,7 @@ async def pools_sold(
             continue
         try:
             usable_pool, node_class = usable(snapshot, pool.reference, pool.node_class)
-            sold.append((usable_pool, await cloud.sold(usable_pool, node_class)))
+            sold.append((usable_pool, await cloud.list_sold_types(usable_pool, node_class)))
         except PoolUnusable:
             continue
         except CloudError as error:

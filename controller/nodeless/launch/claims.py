@@ -9,16 +9,21 @@ import hashlib
 from base64 import b32encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from nodeless.launch.groups import group_claims
+from nodeless.model.devices import EFA_INTERFACES
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
     ARCH,
     CAPACITY_OVERLAY_APPLIED,
     CAPACITY_TYPE,
+    EFA_DEVICES,
     HOSTNAME,
     INSTANCE_TYPE,
+    LAUNCHED_FOR_GANG,
+    LAUNCHED_FOR_REQUEST,
     MIN_VALUES_RELAXED,
     NODE_POOL,
     OS,
@@ -61,6 +66,8 @@ def claims_for(
     reason: Callable[[PlannedNode], str] | None = None,
     pods: Mapping[str, Pod] | None = None,
     catalog: Catalog | None = None,
+    gangs: Mapping[str, str] = MappingProxyType({}),
+    requests: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[CreateClaim, ...]:
     """One claim for each new node of the plan, in the plan's order.
 
@@ -73,6 +80,8 @@ def claims_for(
         node_classes: Node classes by key: what their nodes take from them is noted on the claims.
         reason: Says why a node is what it is, in one line; kept on its claim.
         pods: The pods of the pass by key: which of them a claim is for is noted on it.
+        gangs: The gangs of pods by key: that a claim is launched for them is noted on it.
+        requests: The same of provisioning requests, by the keys of their placeholders.
         catalog: What the plan was made with; that NodeOverlays say something of its types is noted on claims.
 
     Raises:
@@ -92,7 +101,10 @@ def claims_for(
         marks = _overlay_marks(node, overlaid[str(node.pool)])
         claims.append(replace(claim, annotations={**claim.annotations, **marks}) if marks else claim)
     marked = zip(group_claims(claims), plan.new_nodes, strict=True)
-    return tuple(CreateClaim(cause, _with_notes(claim, node, reason, pods or {})) for claim, node in marked)
+    groups = {LAUNCHED_FOR_GANG: gangs, LAUNCHED_FOR_REQUEST: requests}
+    return tuple(
+        CreateClaim(cause, _with_notes(claim, node, reason, pods or {}, groups)) for claim, node in marked
+    )
 
 
 def _overlaid(types: Iterable[InstanceType]) -> dict[str, set[str]]:
@@ -117,12 +129,19 @@ def _with_notes(
     node: PlannedNode,
     reason: Callable[[PlannedNode], str] | None,
     pods: Mapping[str, Pod],
+    groups: Mapping[str, Mapping[str, str]],
 ) -> NodeClaim:
-    """The claim with its reason and its pods, which play no part in what makes claims alike."""
+    """The claim with its reason and its pods, which play no part in what makes claims alike.
+
+    `groups` has, by annotation, what pods are for: each of these is noted once.
+    """
     notes = {} if reason is None else {PLANNED_BECAUSE: reason(node)}
     planned = sorted(uid_digest(pods[key].uid) for key in node.pods if key in pods)
     if planned:
         notes[PLANNED_PODS] = ",".join(planned)
+    for annotation, names in groups.items():
+        if named := sorted({names[key] for key in node.pods if key in names}):
+            notes[annotation] = ",".join(named)
     return replace(claim, annotations={**claim.annotations, **notes})
 
 
@@ -149,12 +168,13 @@ def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | Non
         pool=pool.reference,
         node_class=node.node_class,
         requirements=_requirements(node, pool),
-        requests=node.requests,
+        requests={name: amount for name, amount in node.requests.items() if name != EFA_INTERFACES},
         labels=labels_of(node.requirements, pool),
         annotations={
             **pool.annotations,
             **digests(pool, node_class),
             **({MIN_VALUES_RELAXED: "true"} if node.min_values_relaxed else {}),
+            **({EFA_DEVICES: "true"} if node.requests.get(EFA_INTERFACES) else {}),
         },
         taints=pool.taints,
         startup_taints=pool.startup_taints,

@@ -8,7 +8,7 @@ The rules (Karpenter core, `nodeoverlay`):
    and reservation the requirements allow; a label that is defined nowhere meets none but `NotIn` and
    `DoesNotExist`
 3. the price of an offering is that of the first overlay that names one, the amount of a resource that of the
-   first overlay that names the resource
+   first overlay that names the resource; the devices of a driver those of the first that names the driver
 4. an overlay of the weight of another one before it that says something of the same offering's price or of
    the same resource of a type contradicts that one, and has no effect at all, on no pool
 """
@@ -16,6 +16,7 @@ The rules (Karpenter core, `nodeoverlay`):
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nodeless.model.devices import DriverDevices
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import NODE_POOL, RESERVATION_LABELS
 from nodeless.model.overlays import NodeOverlay
@@ -23,6 +24,8 @@ from nodeless.model.pools import NODE_POOL_KIND, Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources
 
+#: Before the name of a driver: what an overlay says of its devices.
+_DEVICES = "devices of "
 #: Names of types in the words about a contradiction.
 _SHOWN = 3
 
@@ -44,6 +47,7 @@ class Contradiction:
         shown = ", ".join(self.types[:_SHOWN])
         others = f" and {len(self.types) - _SHOWN} others" if len(self.types) > _SHOWN else ""
         what = "the price" if self.about == "price" else f"capacity {self.about}"
+        what = self.about if self.about.startswith(_DEVICES) else what
         return (
             f"conflict with NodeOverlay {self.other}, which has the same weight and says something of {what} "
             f"of {shown}{others} in {self.pool}, too; hint: give them different weights, or requirements "
@@ -114,7 +118,7 @@ def laid_over(
             changes.setdefault(instance_type.name, _Change()).add(overlay, offerings)
     if not changes:
         return types
-    return tuple(changes[each.name].made(each) if each.name in changes else each for each in types)
+    return tuple(changes[each.name].apply_to(each) if each.name in changes else each for each in types)
 
 
 def meant(
@@ -129,7 +133,7 @@ def meant(
     # Only offerings know of reservations; each type knows every other label of those that there are.
     of_types = [each for key, each in overlay.requirements.items() if key not in RESERVATION_LABELS]
     for instance_type in types:
-        if all(_may_hold(wanted, _known(wanted.key, labels, instance_type)) for wanted in of_types):
+        if all(_may_hold(wanted, _known_values(wanted.key, labels, instance_type)) for wanted in of_types):
             offerings = tuple(
                 each for each in instance_type.offerings if each.allowed_by(overlay.requirements)
             )
@@ -144,6 +148,7 @@ class _Change:
     prices: dict[Offering, NodeOverlay] = field(default_factory=dict)
     capacity: dict[str, int] = field(default_factory=dict)
     by: list[str] = field(default_factory=list)
+    devices: dict[str, DriverDevices] = field(default_factory=dict)
 
     def add(self, overlay: NodeOverlay, offerings: Iterable[Offering]) -> None:
         """What an overlay says that none before it has said."""
@@ -156,11 +161,13 @@ class _Change:
         if lacking:
             self.capacity.update(lacking)
             self.by.append(overlay.name)
+        for one in overlay.devices:
+            self.devices.setdefault(one.driver, one)
 
-    def made(self, instance_type: InstanceType) -> InstanceType:
+    def apply_to(self, instance_type: InstanceType) -> InstanceType:
         """The type as it is by what was said."""
         offerings = tuple(
-            _priced(offering, self.prices[offering]) if offering in self.prices else offering
+            _price_offering(offering, self.prices[offering]) if offering in self.prices else offering
             for offering in instance_type.offerings
         )
         return replace(
@@ -169,18 +176,19 @@ class _Change:
             capacity={**instance_type.capacity, **self.capacity} if self.capacity else instance_type.capacity,
             price_overlays=tuple(sorted({overlay.name for overlay in self.prices.values()})),
             capacity_overlays=tuple(sorted(self.by)),
+            devices=tuple(self.devices.values()),
         )
 
 
-def _priced(offering: Offering, overlay: NodeOverlay) -> Offering:
+def _price_offering(offering: Offering, overlay: NodeOverlay) -> Offering:
     # One that is sold out has its price.
     unpriced = not offering.available and not offering.price and not offering.reservation
     available = offering.available or (unpriced and overlay.price is not None)
-    return replace(offering, price=overlay.priced(offering.price), available=available)
+    return replace(offering, price=overlay.adjust_price(offering.price), available=available)
 
 
 def _spoken(overlay: NodeOverlay, pool: Pool, types: Iterable[InstanceType]) -> Iterator[tuple[str, ...]]:
-    if not (overlay.prices or overlay.capacity):
+    if not (overlay.prices or overlay.capacity or overlay.devices):
         return
     for instance_type, offerings in meant(overlay, pool, types):
         if overlay.prices:
@@ -189,6 +197,8 @@ def _spoken(overlay: NodeOverlay, pool: Pool, types: Iterable[InstanceType]) -> 
                 yield (pool.key, instance_type.name, "price", *place)
         for name in overlay.capacity:
             yield (pool.key, instance_type.name, name)
+        for one in overlay.devices:
+            yield (pool.key, instance_type.name, f"{_DEVICES}{one.driver}")
 
 
 def _contradiction(
@@ -216,7 +226,7 @@ def _labels_of(pool: Pool) -> Requirements:
     return Requirements.from_labels({**pool.labels, **named})
 
 
-def _known(key: str, labels: Requirements, instance_type: InstanceType) -> tuple[Requirement, ...]:
+def _known_values(key: str, labels: Requirements, instance_type: InstanceType) -> tuple[Requirement, ...]:
     """What pool and type say of a label."""
     both = (labels.get(key), instance_type.label(key))
     return tuple(each for each in both if each is not None)

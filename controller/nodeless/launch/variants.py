@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from nodeless.launch.images import image_for
 from nodeless.launch.resolved import Image
+from nodeless.model.efa import EFA
 from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import EFA_DEVICES
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.resources import PODS
-
-EFA = "vpc.amazonaws.com/efa"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Variant:
     efa: int = 0
     reservation: Offering | None = None
     """The offering of a reservation that its instances are bought from, as far as the template needs it."""
+
+
+def needs_efa(claim: NodeClaim) -> bool:
+    """Whether its pods ask for EFA interfaces, by the resource or as devices."""
+    return bool(claim.requests.get(EFA)) or EFA_DEVICES in claim.annotations
 
 
 def variant_of(

@@ -35,7 +35,7 @@ cheapest of which is bought.
 Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -54,6 +54,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage
 from nodeless.scheduling.capacity.type_table import TypeTable
+from nodeless.scheduling.devices import Devices, claims_devices
 from nodeless.scheduling.diagnostics.refusing import refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
 from nodeless.scheduling.faults import MOST_FAILURES, ClassFailed, about, or_without
@@ -62,6 +63,7 @@ from nodeless.scheduling.first_fit.plan import (
     SchedulingInput,
     anti_affinity_first_plan,
     first_fit_plan,
+    leaving_whom_fewest_nodes_leave,
     resumed,
     worked_out,
 )
@@ -70,11 +72,14 @@ from nodeless.scheduling.meter import Meter, Shares
 from nodeless.scheduling.optimizer.bound import lower_bound
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.repacking import Packed, repack
+from nodeless.scheduling.optimizer.whole_nodes import KnownBounds
+from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.buffers import with_placeholders
 from nodeless.scheduling.pods.classes import Axis, PodClass, requested_names, requests_of
 from nodeless.scheduling.pods.constraints import PodRequirements, UnschedulableReason, demand_of
 from nodeless.scheduling.pods.daemons import with_observed_requests
 from nodeless.scheduling.pods.eligibility import to_place
+from nodeless.scheduling.pods.gang_domains import domains_of
 from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
 from nodeless.scheduling.pods.profiles import Profile, Profiles
 from nodeless.scheduling.pods.requests import planned_whole
@@ -95,6 +100,8 @@ _EXPECTED = 2e-6
 _COMMON = 0.1
 #: Of the pass, what may be used to find what a cheaper plan may buy, and what pods cost at least.
 _SHAPES, _BOUND = 0.05, 0.05
+#: As much as this part of the time box may be used, beside it, to prove that nothing is cheaper.
+_PROOF = 0.5
 #: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.
 _TELLING = 0.05
 _NOT_LOOKED_FOR = (
@@ -127,6 +134,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         snapshot,
         partial(_plan_to_be_bound, catalog=catalog, policy=policy, zone_ids=zone_ids),
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
+        partial(domains_of, snapshot, catalog),
     )
     lacking = static_shortage(snapshot)
     if not lacking:
@@ -169,8 +177,8 @@ def _plan_of_pods(
 ) -> Plan:
     """The plan without the pods that are `failed`, which it refuses as said there."""
     faults: list[str] = []
-    volumes = Volumes(snapshot)
-    batch, refusals = _settled(volumes, to_place(snapshot))
+    volumes, devices = Volumes(snapshot), Devices(snapshot, catalog)
+    batch, refusals = _settled(volumes, devices, to_place(snapshot))
     batch = zone_ids.in_pods(batch)
     nothing = 0.0 if policy.time_box else None
     if not batch:
@@ -195,7 +203,7 @@ def _plan_of_pods(
     pools = _in_order(snapshot)
     tables = _tables(
         snapshot,
-        priced(catalog, pools, policy.price_adjustments, policy.node_fee),
+        priced(devices.in_catalog(), pools, policy.price_adjustments, policy.node_fee),
         pools,
         axis,
         strict=policy.min_values == STRICT,
@@ -205,7 +213,7 @@ def _plan_of_pods(
     by_pool = {table.pool.key: table for table in tables}
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
-    slots = existing_slots(snapshot, by_pool, axis, volumes)
+    slots = existing_slots(devices.in_snapshot(), by_pool, axis, volumes)
     inputs = SchedulingInput(
         snapshot,
         replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
@@ -219,10 +227,13 @@ def _plan_of_pods(
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
+    known = KnownBounds()
     laid = first_fit_plan(inputs)
-    first_fit = or_without(lambda: worked_out(laid, inputs), laid, faults)
+    first_fit = or_without(
+        lambda: leaving_whom_fewest_nodes_leave(worked_out(laid, inputs), inputs), laid, faults
+    )
     packed = or_without(
-        lambda: _packed(first_fit, inputs), Packed(first_fit.nodes, first_fit.placements), faults
+        lambda: _packed(first_fit, inputs, known), Packed(first_fit.nodes, first_fit.placements), faults
     )
     carried = anti_affinity_first_plan(inputs, first_fit) if policy.time_box and packed.nodes else None
     if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
@@ -249,18 +260,10 @@ def _plan_of_pods(
         if made is None:
             refusals.extend(_too_alike(node))
     kept = [(node, made) for node, made in zip(packed.nodes, launched, strict=True) if made is not None]
-    bound = None
-    if policy.time_box:
-        refused = {refusal.pod for refusal in refusals}
-        placed = [(pods, sum(key not in refused for key in pods.pods)) for pods in classes]
-        meter.allow(_BOUND * policy.deadline)
-        bound = or_without(
-            lambda: lower_bound(
-                placed, ExistingNodeRepack(existing, first_fit.placements, classes), budgets, usable, meter
-            ),
-            None,
-            faults,
-        )
+    refused = {refusal.pod for refusal in refusals}
+    bound = or_without(
+        lambda: _bound(first_fit, inputs, [made for _, made in kept], refused, known), None, faults
+    )
     spilled = None
     if policy.as_bound and (kept or any(snapshot.pods[key].node_name for key in packed.placements)):
         bound_here = [*packed.placements, *(key for _, made in kept for key in made.pods)]
@@ -281,6 +284,32 @@ def _plan_of_pods(
     )
 
 
+def _bound(
+    first_fit: FirstFitPlan,
+    inputs: SchedulingInput,
+    launched: Sequence[PlannedNode],
+    refused: Collection[str],
+    known: KnownBounds,
+) -> float | None:
+    """What no plan for the pods that have a place goes below; None: not known, or no time is for it."""
+    policy = inputs.policy
+    if not policy.time_box:
+        return None
+    classes, meter = inputs.classes, inputs.meter
+    meter.allow(_BOUND * policy.deadline)
+    return lower_bound(
+        [(pods, sum(key not in refused for key in pods.pods)) for pods in classes],
+        ExistingNodeRepack(first_fit.existing, first_fit.placements, classes),
+        first_fit.budgets,
+        inputs.usable,
+        meter,
+        # Where the number of new nodes is bounded, many plans are made for one command, and none is shown.
+        Effort(_PROOF * policy.time_box if policy.most_new_nodes is None else 0.0),
+        sum(node.price for node in launched),
+        known,
+    )
+
+
 def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
     return tuple(refusal for refusal in map(refuse_pool, tables) if refusal is not None)
 
@@ -297,7 +326,7 @@ def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[PodGroup], meter
     return {**expected, **{key: place_of(snapshot, policy.places[key]) for key in known}}
 
 
-def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Packed:
+def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput, known: KnownBounds) -> Packed:
     """The first-fit plan, or a cheaper one where its pools are packed by price."""
     packed = Packed(first_fit.nodes, first_fit.placements)
     aims = frozenset(table.pool.key for table in inputs.usable if first_fit.targets.aims(table))
@@ -320,6 +349,7 @@ def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Packed:
             inputs.policy.time_box,
             inputs.policy.most_new_nodes,
             inputs.meter,
+            known,
         )
     finally:
         inputs.meter.allow(float("inf"))
@@ -343,14 +373,20 @@ def static_nodes(
     return tuple(nodes)
 
 
-def _settled(volumes: Volumes, pod_groups: Sequence[PodGroup]) -> tuple[list[PodGroup], list[Refusal]]:
-    """The pods with their volumes looked up, and the refusals where volumes forbid a plan."""
-    batch = [pod_group for pod_group in pod_groups if not mounts(pod_group.shape)]
+def _settled(
+    volumes: Volumes, devices: Devices, pod_groups: Sequence[PodGroup]
+) -> tuple[list[PodGroup], list[Refusal]]:
+    """The pods with volumes and devices looked up, and the refusals where these forbid a plan."""
+    batch = [pod_group for pod_group in pod_groups if not _needs_looking_up(pod_group.shape)]
     looked_up: list[tuple[str, Pod]] = []
     refusals: list[Refusal] = []
     for pod_group in pod_groups:
-        for key, pod in zip(pod_group.keys, pod_group.pods, strict=True) if mounts(pod_group.shape) else ():
-            settled = volumes.settle(pod)
+        if not _needs_looking_up(pod_group.shape):
+            continue
+        for key, pod in zip(pod_group.keys, pod_group.pods, strict=True):
+            settled = devices.settle(pod) if claims_devices(pod_group.shape) else pod
+            if not isinstance(settled, UnschedulableReason):
+                settled = volumes.settle(settled)
             if isinstance(settled, UnschedulableReason):
                 refusals.append(Refusal(key, settled.code, (), settled.message))
             else:
@@ -358,6 +394,10 @@ def _settled(volumes: Volumes, pod_groups: Sequence[PodGroup]) -> tuple[list[Pod
     settled_kinds = PodGroups()
     settled_kinds.gather(looked_up)
     return [*batch, *settled_kinds], refusals
+
+
+def _needs_looking_up(shape: PodShape) -> bool:
+    return mounts(shape) or claims_devices(shape)
 
 
 def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClass], list[Refusal]]:
@@ -400,7 +440,8 @@ def _expressions(shape: PodShape) -> int:
 
 
 def _node_selection(shape: PodShape) -> object:
-    return shape.node_selector, shape.required_terms, shape.preferred_terms, shape.volume_terms
+    terms = (shape.required_terms, shape.preferred_terms, shape.volume_terms, shape.device_terms)
+    return shape.node_selector, terms
 
 
 def _in_order(snapshot: Snapshot) -> list[Pool]:

@@ -142,7 +142,7 @@ def test_st_08_a_nomination_outlasts_the_arrival_of_the_node():
         events.Nominated("made", NOW + 20),
         events.NodeSeen(node("one", provider_id="aws:///z1/i-1")),
     )
-    assert seen.nominated("made", NOW)
+    assert seen.is_nominated("made", NOW)
     assert seen.node_of(made).name == "one"
 
 

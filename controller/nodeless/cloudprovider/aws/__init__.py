@@ -13,15 +13,18 @@ when it is first asked for.
 
 from typing import TYPE_CHECKING, Any
 
-from nodeless.cloudprovider.aws.settings import AwsSettings
-
 if TYPE_CHECKING:
     from nodeless.cloudprovider.aws.provider import AwsProvider
+    from nodeless.cloudprovider.aws.settings import AwsSettings
 
 __all__ = ["AwsProvider", "AwsSettings"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "AwsSettings":
+        from nodeless.cloudprovider.aws.settings import AwsSettings  # noqa: PLC0415
+
+        return AwsSettings
     if name != "AwsProvider":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from nodeless.cloudprovider.aws.provider import AwsProvider  # noqa: PLC0415

@@ -18,7 +18,7 @@ async def fetch_catalog(session: AwsSession, clock: Clock, log: Any, date: str, 
     """
     if not session.region:
         raise CloudError("no AWS region is known", "set AWS_REGION or give --region")
-    known = await InstanceTypes(session, clock).known()
+    known = await InstanceTypes(session, clock).get_facts()
     prices = await Pricing(session, clock, log).current(spot=spot)
     names = {fact.name for fact in known.facts}
     return CatalogFile(

@@ -17,7 +17,7 @@ from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
 from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
 from nodeless.model.requirements import IN, Requirement, Requirements
-from nodeless.state.saving import SavedFormatError, built, plain
+from nodeless.state.saving import SavedFormatError, build_value, plain
 
 FORMAT = "nodeless/catalog"
 VERSION = 2
@@ -90,9 +90,9 @@ def read_catalog(text: str) -> CatalogFile:
         VERSION,
     ):
         raise SavedFormatError(f"no catalog of version {VERSION}; {hint}")
-    zones = built(tuple[str, ...], document.get("zones"), "zones")
-    members = built(tuple[str, ...], document.get("members"), "members")
-    rows = built(tuple[tuple[Any, ...], ...], document.get("types"), "types")
+    zones = build_value(tuple[str, ...], document.get("zones"), "zones")
+    members = build_value(tuple[str, ...], document.get("members"), "members")
+    rows = build_value(tuple[tuple[Any, ...], ...], document.get("types"), "types")
     try:
         return _catalog(document, zones, [dict(zip(members, row, strict=True)) for row in rows])
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -107,7 +107,7 @@ def bundled_catalog() -> CatalogFile:
 
 def known_types(catalog: CatalogFile) -> KnownTypes:
     """The labels of a catalog's types, for rules and warnings; systems are those that types can run."""
-    return KnownTypes(
+    return KnownTypes.of(
         {facts.name: _labels(facts, catalog.region) for facts in catalog.facts},
         f"{len(catalog.facts)} types of {catalog.region} are known",
     )
@@ -132,7 +132,7 @@ def _catalog(document: Mapping[str, Any], zones: tuple[str, ...], rows: list[dic
     return CatalogFile(
         date=str(document["date"]),
         region=str(document["region"]),
-        facts=tuple(built(TypeFacts, row, row["name"]) for row in rows),
+        facts=tuple(build_value(TypeFacts, row, row["name"]) for row in rows),
         zones={name: frozenset(where) for name, where in sold.items()},
         on_demand={row["name"]: float(row[ON_DEMAND]) for row in rows if row[ON_DEMAND] is not None},
         spot={

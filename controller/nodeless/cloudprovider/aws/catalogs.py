@@ -147,7 +147,7 @@ class Catalogs:
             entry = self._keep(pool, made_of, entry.chosen, sold_out)
         return entry.result
 
-    async def sold(
+    async def list_sold_types(
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
     ) -> tuple[InstanceType, ...]:
         """What is sold where the pool's nodes may be, whatever the pool allows, without overlays."""
@@ -161,7 +161,7 @@ class Catalogs:
         shape = self._shape(pool, node_class, resolved)
         allowed = pool.requirements.get(CAPACITY_TYPE)
         prices, _ = await asyncio.gather(
-            self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
+            self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.get_facts()
         )
         return await self._types.catalog(shape, resolved.open_zones, prices)
 

@@ -82,7 +82,7 @@ class ClusterFacts:
 
     def _describe(self) -> dict[str, Any]:
         name = self._settings.cluster_name
-        with self._session.borrowed("eks") as client:
+        with self._session.borrow_client("eks") as client:
             try:
                 described: dict[str, Any] = invoke(client, "describe_cluster", {"name": name})["cluster"]
             except AwsCallRefused as error:

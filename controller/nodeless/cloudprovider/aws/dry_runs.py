@@ -19,13 +19,13 @@ from nodeless.cloudprovider import (
     CredentialsRefused,
     LaunchFailed,
     NodeClassUnresolved,
-    ResolvedNodeClass,
 )
 from nodeless.cloudprovider.aws.caching import Clock
 from nodeless.cloudprovider.aws.errors import FORBIDDEN, AwsCallRefused
 from nodeless.cloudprovider.aws.launch_failures import USER_DATA_TOO_LARGE, denial, refusal
 from nodeless.cloudprovider.aws.launch_requests import LaunchRequest, LaunchRequestBuilder, Prepared
 from nodeless.cloudprovider.aws.session import AwsSession
+from nodeless.launch.resolved import ResolvedNodeClass
 from nodeless.launch.tags import specifications
 from nodeless.model.labels import RESERVED, SPOT
 from nodeless.model.pools import NodeClass

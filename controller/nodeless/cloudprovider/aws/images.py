@@ -86,7 +86,7 @@ class Images:
 
     def _read(self, parameters: Iterable[ImageParameter]) -> tuple[Image, ...]:
         images = []
-        with self._session.borrowed("ssm") as client:
+        with self._session.borrow_client("ssm") as client:
             for parameter in parameters:
                 try:
                     answer = invoke(client, "get_parameter", {"Name": parameter.name})
@@ -131,7 +131,7 @@ class Images:
         if not term.parameters:
             return term
         ids = []
-        with self._session.borrowed("ssm") as client:
+        with self._session.borrow_client("ssm") as client:
             for name in term.parameters:
                 try:
                     answer = invoke(client, "get_parameter", {"Name": name})
@@ -175,11 +175,11 @@ def read_image(record: Mapping[str, Any], now: float = 0.0) -> Image | None:
         str(record.get("Name", "")),
         str(record.get("CreationDate", "")),
         deprecated=_has_passed(record.get("DeprecationTime"), now),
-        platform=_licensed(str(record.get("PlatformDetails", ""))),
+        platform=_license_of(str(record.get("PlatformDetails", ""))),
     )
 
 
-def _licensed(platform: str) -> str:
+def _license_of(platform: str) -> str:
     """What EC2 says an image is billed as, where that is another price than Linux's.
 
     Windows is left out: its family says so.

@@ -13,7 +13,7 @@ from nodeless.cloudprovider.aws.instance_type_compatibility import vcpus
 from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
 from nodeless.launch.families import GIB
-from nodeless.launch.variants import EFA
+from nodeless.model.efa import EFA
 from nodeless.model.quantity import parse_decimal, parse_units
 from nodeless.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, maximum, parse_resources, total
 

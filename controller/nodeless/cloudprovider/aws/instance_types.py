@@ -40,7 +40,7 @@ class InstanceTypes:
         #: The facts by name, of what was known when they were last asked for.
         self._named: tuple[Known | None, dict[str, TypeFacts]] = (None, {})
 
-    async def known(self) -> Known:
+    async def get_facts(self) -> Known:
         """Facts and zones. One call for all who ask."""
         return await self._cache.get("types", lambda: self._session.run(self._fetch))
 
@@ -55,7 +55,7 @@ class InstanceTypes:
         self, shape: NodeShape, zones: frozenset[str], prices: Prices
     ) -> tuple[InstanceType, ...]:
         """Every type that some of the zones sell, all priced offerings available, sorted by name."""
-        known = await self.known()
+        known = await self.get_facts()
         key = (known, shape, zones, prices.version)
         if key not in self._built:
             self._built[key] = await self._session.run(

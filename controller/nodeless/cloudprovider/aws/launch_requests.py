@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from nodeless.cloudprovider import InsufficientCapacity, LaunchFailed, ResolvedNodeClass
+from nodeless.cloudprovider import InsufficientCapacity, LaunchFailed
 from nodeless.cloudprovider.aws.errors import AwsCallRefused
 from nodeless.cloudprovider.aws.launch_failures import USER_DATA_TOO_LARGE, launch_failed
 from nodeless.cloudprovider.aws.launch_templates import LaunchTemplates
@@ -27,6 +27,7 @@ from nodeless.launch.fleet import (
 )
 from nodeless.launch.kubelet_arguments import Cluster
 from nodeless.launch.placement import placement_labels
+from nodeless.launch.resolved import ResolvedNodeClass
 from nodeless.launch.tags import claim_tags, pool_tags
 from nodeless.launch.templates import LaunchTemplate, launch_template
 from nodeless.launch.user_data import (
@@ -36,7 +37,7 @@ from nodeless.launch.user_data import (
     UserDataTooLongError,
     decoded_size,
 )
-from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
+from nodeless.launch.variants import Variant, needs_efa, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import PRICE_OVERLAY_APPLIED
 from nodeless.model.nodes import NodeClaim
@@ -195,7 +196,7 @@ class LaunchRequestBuilder:
                 candidate.instance_type,
                 launch_request.resolved.images,
                 limits_pods=self._limits_pods(launch_request),
-                efa=any(claim.requests.get(EFA, 0) for claim in launch_request.claims),
+                efa=any(map(needs_efa, launch_request.claims)),
             )
             if variant is None:
                 continue

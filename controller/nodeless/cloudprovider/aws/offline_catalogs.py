@@ -7,7 +7,7 @@ from nodeless.cloudprovider.aws.catalog_file import CatalogFile
 from nodeless.cloudprovider.aws.instance_type_builder import Known, build
 from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
 from nodeless.cloudprovider.aws.price_list import Prices
-from nodeless.cloudprovider.billing.catalogs import billed
+from nodeless.cloudprovider.billing.catalogs import bill_catalog
 from nodeless.cloudprovider.billing.parts import Location
 from nodeless.cloudprovider.billing.room import named_by_pods, with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
@@ -39,7 +39,7 @@ def offline_catalogs(
         allowed_only: Leave out types that the pool's requirements do not allow.
     """
     terms, named, location = terms or BillTerms(), named_by_pods(snapshot), Location(catalog.region)
-    sold, problems = _sold(catalog, snapshot, zones)
+    sold, problems = _list_sold_types(catalog, snapshot, zones)
     overlays = evaluate(snapshot.node_overlays.values(), sold).accepted if snapshot.node_overlays else ()
     made: dict[Hashable, tuple[InstanceType, ...]] = {}
     catalogs: dict[str, tuple[InstanceType, ...]] = {}
@@ -54,7 +54,7 @@ def offline_catalogs(
         )
         if priced_as not in made:
             laid = laid_over(overlays, pool, types) if overlays else types
-            made[priced_as] = billed(laid, pool.name, node_class, location, terms)
+            made[priced_as] = bill_catalog(laid, pool.name, node_class, location, terms)
         chosen, conflict = made[priced_as], pool.requirements.conflict
         if allowed_only:
             chosen = tuple(each for each in chosen if conflict(each.requirements) is None)
@@ -64,10 +64,10 @@ def offline_catalogs(
 
 def offline_evaluation(catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str]) -> Evaluation:
     """Which NodeOverlays of a snapshot count for its pools, as far as a file tells."""
-    return evaluate(snapshot.node_overlays.values(), _sold(catalog, snapshot, zones)[0])
+    return evaluate(snapshot.node_overlays.values(), _list_sold_types(catalog, snapshot, zones)[0])
 
 
-def _sold(
+def _list_sold_types(
     catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str]
 ) -> tuple[list[tuple[Pool, tuple[InstanceType, ...]]], dict[str, str]]:
     """Each usable pool with all that is sold in the zones, and what is wrong with the others."""

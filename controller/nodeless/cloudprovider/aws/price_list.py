@@ -115,16 +115,16 @@ def bundled_prices(region: str = "") -> dict[str, float]:
     GovCloud has no Pricing API, and China one of its own, in yuan: their regions have tables of their own.
     Every other region begins with the prices of us-east-1, as Karpenter's do.
     """
-    prices: dict[str, float] = _bundled(region)["onDemand"]
+    prices: dict[str, float] = _read_bundled_table(region)["onDemand"]
     return prices
 
 
 def bundled_date(region: str = "") -> str:
     """The day that the bundled prices of a region are of (ISO 8601)."""
-    return str(_bundled(region)["date"])
+    return str(_read_bundled_table(region)["date"])
 
 
-def _bundled(region: str) -> dict[str, Any]:
+def _read_bundled_table(region: str) -> dict[str, Any]:
     own = _read("prices_of_partitions.json")["regions"] if region.startswith(("us-gov-", "cn-")) else {}
     table: dict[str, Any] = own.get(region) or _nearest(own, region) or _read("prices.json")
     return table

@@ -107,7 +107,7 @@ class Pricing:
         region = self._session.region
         currency = "CNY" if region.startswith("cn-") else "USD"
         prices: dict[str, float] = {}
-        with self._session.borrowed("pricing", pricing_region(region)) as client:
+        with self._session.borrow_client("pricing", pricing_region(region)) as client:
             for request in product_requests(region):
                 entries = each_entry(client, "get_products", request, "PriceList")
                 prices |= read_products(entries, currency)

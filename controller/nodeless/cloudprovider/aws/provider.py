@@ -14,13 +14,7 @@ from typing import Any
 
 import structlog
 
-from nodeless.cloudprovider import (
-    CloudError,
-    CloudUnavailable,
-    LaunchFailed,
-    NodeClassUnresolved,
-    ResolvedNodeClass,
-)
+from nodeless.cloudprovider import CloudError, CloudUnavailable, LaunchFailed, NodeClassUnresolved
 from nodeless.cloudprovider.aws.batching import BatchObserver
 from nodeless.cloudprovider.aws.caching import Clock
 from nodeless.cloudprovider.aws.capacity_reservations import CapacityReservations
@@ -50,6 +44,7 @@ from nodeless.cloudprovider.aws.zonal_shifts import ZonalShifts
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs
 from nodeless.cloudprovider.billing.parts import Location
 from nodeless.launch.claims import labels_of
+from nodeless.launch.resolved import ResolvedNodeClass
 from nodeless.launch.results import FleetAnswer
 from nodeless.launch.tags import node_tags
 from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
@@ -105,7 +100,7 @@ class AwsProvider:
         self._session = AwsSession(settings.region, on_call, assert_allowed)
         self._cluster = ClusterFacts(self._session, settings, clock, ask_version)
         self._shifts = ZonalShifts(self._session, self._cluster, clock, self._log)
-        self._subnets = Subnets(self._session, clock, self._shifts.closed)
+        self._subnets = Subnets(self._session, clock, self._shifts.is_closed)
         self._profiles = InstanceProfiles(self._session, clock, settings, reads_only=reads_only)
         self._reservations = CapacityReservations(self._session, clock)
         self._images = Images(self._session, clock)
@@ -182,7 +177,7 @@ class AwsProvider:
     async def _fetch_ahead(self) -> None:
         """Types and prices are the same for every pool, and the slowest to come."""
         try:
-            await asyncio.gather(self._types.known(), self._pricing.current(spot=True))
+            await asyncio.gather(self._types.get_facts(), self._pricing.current(spot=True))
         except CloudError as error:
             self._log.warning("types and prices are not known yet; asked again when needed", error=str(error))
 
@@ -210,9 +205,9 @@ class AwsProvider:
         location = Location(self._session.region, resolved.public_addresses, resolved.platform)
         return self._billed.get(types, pool, node_class, location, self._catalogs.settings.bill, named)
 
-    async def sold(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
+    async def list_sold_types(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
         """See the Protocol."""
-        return await self._catalogs.sold(pool, node_class, await self.resolve(node_class))
+        return await self._catalogs.list_sold_types(pool, node_class, await self.resolve(node_class))
 
     def use_overlays(self, overlays: Sequence[NodeOverlay] | None) -> None:
         """See the Protocol."""
@@ -308,11 +303,11 @@ class AwsProvider:
         return await self._instances.terminate(instance_id)
 
     async def _assert_open(self, instance_id: str) -> None:
-        if not any(map(self._shifts.closed, self._subnets.zone_ids.values())):
+        if not any(map(self._shifts.is_closed, self._subnets.zone_ids.values())):
             return
         instance = await self.find(instance_id)
         zone_id = "" if instance is None else self._subnets.zone_ids.get(instance.zone, "")
-        if instance is not None and self._shifts.closed(zone_id):
+        if instance is not None and self._shifts.is_closed(zone_id):
             raise CloudUnavailable(
                 "ec2",
                 f"{instance_id} is not terminated: AWS shifts away from its zone {instance.zone} ({zone_id})",

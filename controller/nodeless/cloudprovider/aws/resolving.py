@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from nodeless.cloudprovider import NodeClassUnresolved, ResolvedNodeClass
+from nodeless.cloudprovider import NodeClassUnresolved
 from nodeless.cloudprovider.aws.capacity_reservations import CapacityReservations
 from nodeless.cloudprovider.aws.images import Images
 from nodeless.cloudprovider.aws.instance_profiles import InstanceProfiles
@@ -12,7 +12,7 @@ from nodeless.cloudprovider.aws.security_groups import SecurityGroups
 from nodeless.cloudprovider.aws.subnets import Subnets
 from nodeless.launch.checking import Fault, node_class_faults
 from nodeless.launch.kubelet_arguments import Cluster
-from nodeless.launch.resolved import Image
+from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.model.pools import NodeClass
 
 _NO_SERVICE_CIDR = Fault(

@@ -86,7 +86,7 @@ class AwsSession:
             return self._clients[key]
 
     @contextmanager
-    def borrowed(self, service: str, region: str | None = None) -> Iterator[Any]:
+    def borrow_client(self, service: str, region: str | None = None) -> Iterator[Any]:
         """A client that is let go afterwards, with the memory that its service model takes."""
         with self._lock:
             client = self._make(service, region)

@@ -43,7 +43,7 @@ class Throttling:
             if known is not None and self._clock() < known.until:
                 raise known.error.with_traceback(None)
 
-    def answered(self, service: str, operation: str, code: str, error: CloudError | None) -> None:
+    def note_answer(self, service: str, operation: str, code: str, error: CloudError | None) -> None:
         """Note the end of a call, after botocore's own attempts: its code, empty for a success."""
         with self._lock:
             before = self._known.pop((service, operation), None)
@@ -60,13 +60,13 @@ class Throttling:
         def begin(model: Any, **_: Any) -> None:
             self.assert_awake(service, model.name)
 
-        def answered(model: Any, parsed: Any, **_: Any) -> None:
+        def on_answer(model: Any, parsed: Any, **_: Any) -> None:
             code = _code(parsed)
             refusal = translate(ClientError(parsed, model.name), service, model.name, url) if code else None
-            self.answered(service, model.name, code, refusal)
+            self.note_answer(service, model.name, code, refusal)
 
         client.meta.events.register("before-call", begin)
-        client.meta.events.register_first("after-call", answered)
+        client.meta.events.register_first("after-call", on_answer)
 
 
 def _code(parsed: Any) -> str:

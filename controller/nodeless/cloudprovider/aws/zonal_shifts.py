@@ -30,7 +30,7 @@ class ZonalShifts:
         self._until: dict[str, float] = {}
         self._refresh_task: asyncio.Task[None] | None = None
 
-    def closed(self, zone_id: str) -> bool:
+    def is_closed(self, zone_id: str) -> bool:
         """Whether there is a shift away from a zone."""
         return self._until.get(zone_id, 0.0) > self._clock()
 
@@ -63,9 +63,9 @@ class ZonalShifts:
             for shift in answer.get("zonalShifts", ())
             if shift.get("appliedStatus") == "APPLIED"
         }
-        before = {zone for zone in self._until if self.closed(zone)}
+        before = {zone for zone in self._until if self.is_closed(zone)}
         self._until = until
-        self._tell(before, {zone for zone in until if self.closed(zone)})
+        self._tell(before, {zone for zone in until if self.is_closed(zone)})
 
     async def close(self) -> None:
         """Ask no more."""

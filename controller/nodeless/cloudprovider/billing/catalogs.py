@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _KEPT = 64
 
 
-def billed(
+def bill_catalog(
     types: tuple[InstanceType, ...], pool: str, node_class: NodeClass, location: Location, terms: BillTerms
 ) -> tuple[InstanceType, ...]:
     """The catalog of a pool at the prices of its nodes.
@@ -38,14 +38,14 @@ def billed(
     """
     shared = shared_parts(node_class, location, terms)
     return tuple(
-        _billed(
+        _bill_type(
             instance_type, pool, (*parts_of_type(instance_type, node_class, location, terms), *shared), terms
         )
         for instance_type in types
     )
 
 
-def _billed(
+def _bill_type(
     instance_type: InstanceType, pool: str, parts: tuple[BillPart, ...], terms: BillTerms
 ) -> InstanceType:
     matching = [each for each in terms.adjustments if each.concerns(pool, instance_type.name)]
@@ -107,7 +107,7 @@ class BilledCatalogs:
         if entry is None or entry.made_of is not types or entry.facts != facts:
             if len(self._entries) >= _KEPT:
                 self._entries.pop(next(iter(self._entries)))
-            priced = billed(types, pool.name, node_class, location, terms)
+            priced = bill_catalog(types, pool.name, node_class, location, terms)
             result = with_room(priced, pool.requirements, node_class, named, terms)
             entry = _Entry(types, facts, result)
             self._entries[pool.key] = entry

@@ -143,7 +143,7 @@ def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[Bi
     known = [(device, dollars) for device, dollars in priced if isinstance(dollars, float)]
     if known:
         total = fsum(dollars for _, dollars in known) / MONTH
-        yield BillPart(bill.VOLUMES, total, _described(device for device, _ in known))
+        yield BillPart(bill.VOLUMES, total, _describe_devices(device for device, _ in known))
     for device, dollars in priced:
         if isinstance(dollars, str):
             yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {dollars}")
@@ -154,7 +154,7 @@ def _kind(device: BlockDevice) -> str:
     return device.volume_type or "gp2"
 
 
-def _described(devices: Iterable[BlockDevice]) -> str:
+def _describe_devices(devices: Iterable[BlockDevice]) -> str:
     return ", ".join(f"{-(-(device.volume_size or 0) // GIB)} GiB {_kind(device)}" for device in devices)
 
 

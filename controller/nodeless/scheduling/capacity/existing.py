@@ -31,7 +31,7 @@ from nodeless.model.pods import HostPort, Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, untolerated
+from nodeless.model.taints import Taint, find_untolerated
 from nodeless.scheduling.capacity.in_flight_node import (
     InFlightNode,
     always_satisfies,
@@ -125,7 +125,7 @@ def existing_slots(
     for claim in snapshot.claims.values():
         appeared = claim.provider_id and claim.provider_id in seen
         if claim.deletion_timestamp is None and not appeared:
-            outlined = expected_node(claim, tables.get(str(claim.pool)), axis)
+            outlined = expected_node(claim, tables.get(str(claim.pool)), axis, snapshot.node_classes)
             if outlined is not None:
                 slots.append(_claim_slot(snapshot, claim, outlined, axis))
     return sorted(slots, key=lambda slot: (slot.rank, slot.name))
@@ -162,7 +162,7 @@ def _held(snapshot: Snapshot, pod: Pod) -> bool:
     stays = pod.terminal or pod.deletion_timestamp is not None or pod.owned_by_node
     return (
         not stays
-        and untolerated((REBOOT_FENCE,), pod.shape.tolerations) is not None
+        and find_untolerated((REBOOT_FENCE,), pod.shape.tolerations) is not None
         and any(
             budget.namespace == pod.namespace
             and budget.disruptions_allowed < 1
@@ -188,7 +188,7 @@ def _node_slot(
         rank = _BOOTING
         labels = {**(claim.labels if claim is not None else {}), **labels}
         taints = _lasting_taints(snapshot, node, claim)
-        expected = expected_allocatable(node, claim, tables.get(str(pool)))
+        expected = expected_allocatable(node, claim, tables.get(str(pool)), snapshot.node_classes)
         allocatable.update({name: amount for name, amount in expected.items() if not allocatable.get(name)})
     named = {**labels, NODE_NAME: node.name, **(_JOINED if managed(node, claim) else {})}
     shapes = [pod.shape for pod in pods] + _daemons_to_come(snapshot, named, taints, pods)
@@ -253,7 +253,7 @@ def _daemons_to_come(
         daemon_set.shape
         for _, daemon_set in sorted(snapshot.daemon_sets.items())
         if (daemon_set.namespace, daemon_set.name) not in present
-        and untolerated(hard, daemon_set.shape.tolerations) is None
+        and find_untolerated(hard, daemon_set.shape.tolerations) is None
         and any(
             all(_holds(expression, labels) for expression in expressions)
             for expressions in daemon_alternatives(daemon_set.shape)

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from nodeless.model.efa import EFA, launched_with_efa
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import HostPort
-from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
+from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, NodeClass, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, maximum
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -33,8 +36,17 @@ def pool_of_node(node: Node) -> Reference | None:
     return None
 
 
-def expected_node(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
+def expected_node(
+    claim: NodeClaim, table: PoolTable | None, axis: Axis, node_classes: Mapping[str, NodeClass]
+) -> InFlightNode | None:
     """What pods may count on, daemons taken off; None when neither claim nor catalog tell."""
+    expected = _expected_node(claim, table, axis)
+    if expected is None or EFA not in axis.names or launched_with_efa(claim, node_classes):
+        return expected
+    return replace(expected, free=np.where([name == EFA for name in axis.names], 0, expected.free))
+
+
+def _expected_node(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
     rows = _rows(claim, table)
     if table is None or not rows:
         return InFlightNode((), _allocatable(claim, {}, axis)) if claim.allocatable else None
@@ -47,12 +59,18 @@ def expected_node(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFl
     return InFlightNode(possible, free, ports)
 
 
-def expected_allocatable(node: Node, claim: NodeClaim | None, table: PoolTable | None) -> Resources:
+def expected_allocatable(
+    node: Node, claim: NodeClaim | None, table: PoolTable | None, node_classes: Mapping[str, NodeClass]
+) -> Resources:
     """What a node that still boots will allocate: its claim knows, or its type does."""
     if claim is not None and claim.allocatable:
-        return claim.allocatable
-    instance_type = type_named(node.instance_type, table)
-    return instance_type.allocatable if instance_type is not None else {}
+        allocatable = claim.allocatable
+    else:
+        instance_type = type_named(node.instance_type, table)
+        allocatable = instance_type.allocatable if instance_type is not None else {}
+    if claim is None or EFA not in allocatable or launched_with_efa(claim, node_classes):
+        return allocatable
+    return {name: amount for name, amount in allocatable.items() if name != EFA}
 
 
 def charged_capacity(claim: NodeClaim, table: PoolTable | None) -> Resources:

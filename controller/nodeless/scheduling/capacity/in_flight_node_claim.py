@@ -229,11 +229,12 @@ def widen(nodes: Iterable[InFlightNodeClaim]) -> None:
 
 
 def reopened(nodes: Sequence[InFlightNodeClaim]) -> Sequence[InFlightNodeClaim]:
-    """The nodes, widened, as nodes that take further pods."""
-    widen(nodes)
-    for node in nodes:
+    """Nodes like these, widened, that take further pods; these stay as they are."""
+    others = [node.twin(node.pods) for node in nodes]
+    widen(others)
+    for node in others:
         node.restrict(np.ones(len(node.table.table), dtype=np.bool_))
-    return nodes
+    return others
 
 
 def price_of(nodes: Iterable[InFlightNodeClaim]) -> float:

@@ -24,7 +24,7 @@ from nodeless.model.min_values import least_values
 from nodeless.model.pods import DaemonSet, HostPort
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.requirements import Conflict, Requirement, Requirements
-from nodeless.model.taints import Taint, TaintEffect, Toleration, untolerated
+from nodeless.model.taints import Taint, TaintEffect, Toleration, find_untolerated
 from nodeless.scheduling.capacity.diversity import most_possible, shortage
 from nodeless.scheduling.capacity.price_cube import Prices
 from nodeless.scheduling.capacity.type_table import TypeTable
@@ -135,7 +135,7 @@ class PoolTable:
     def refuses(self, tolerations: tuple[Toleration, ...], *, soft: bool) -> Taint | None:
         """The first taint that is not tolerated; `soft` lets PreferNoSchedule pass."""
         hard = (taint for taint in self.pool.taints if not soft or not prefers_only(taint))
-        return untolerated(hard, tolerations)
+        return find_untolerated(hard, tolerations)
 
     def grow(self, terms: Terms, node_requirements: NodeRequirements) -> Terms | Conflict:
         """The terms with further requirements, or the conflict that forbids it. No type may be left."""
@@ -238,7 +238,7 @@ class PoolTable:
     def _add_daemon(self, daemon_set: DaemonSet) -> None:
         shape = daemon_set.shape
         hard = (taint for taint in self.pool.taints if not prefers_only(taint))
-        if untolerated(hard, shape.tolerations) is not None:
+        if find_untolerated(hard, shape.tolerations) is not None:
             return
         where = np.zeros(len(self.table), dtype=np.bool_)
         for expressions in daemon_alternatives(shape):

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from nodeless.model.requirements import Requirement
-from nodeless.model.taints import Taint, Toleration, untolerated
+from nodeless.model.taints import Taint, Toleration, find_untolerated
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.pool_table import prefers_only
 from nodeless.scheduling.meter import Meter
@@ -84,7 +84,7 @@ class Existing:
         for index in np.flatnonzero(unwelcome):
             slot = self._slots[index]
             for taint in slot.taints:
-                if prefers_only(taint) and untolerated((taint,), tolerations) is not None:
+                if prefers_only(taint) and find_untolerated((taint,), tolerations) is not None:
                     found.setdefault(taint, set()).add(slot.name)
         return found
 
@@ -97,6 +97,7 @@ class Existing:
         beside: Sequence[Amounts] = (),
         followers: Sequence[PodClass] = (),
         only_beside: bool = False,
+        beside_any: bool = False,
         sparing: Sequence[PodClass] = (),
     ) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
@@ -104,13 +105,19 @@ class Existing:
         The first pods of a group that must stay together only go where at least so many fit, or all that
         wait, or where new nodes may take the others. Slots that accept the `followers`, who must be beside
         these pods, come first; of those slots with room for what they will ask for `beside` them, those for
-        the first amount before those for the next. `only_beside`: no others. Slots with room for pods of the
-        classes of `sparing` come last.
+        the first amount before those for the next. `only_beside`: no others; `beside_any`: none without room
+        for one pod of any of the followers. Slots with room for pods of the classes of `sparing` come last.
         """
         if not self._slots or not waiting:
             return {}
         list_candidates = partial(
-            self._candidates, pods, beside, followers, only_beside=only_beside, sparing=sparing
+            self._candidates,
+            pods,
+            beside,
+            followers,
+            only_beside=only_beside,
+            beside_any=beside_any,
+            sparing=sparing,
         )
         counts, order = list_candidates()
         rules = pods.hard_rules
@@ -268,6 +275,7 @@ class Existing:
         followers: Sequence[PodClass],
         *,
         only_beside: bool,
+        beside_any: bool,
         sparing: Sequence[PodClass],
     ) -> tuple[Amounts, Sequence[int]]:
         """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
@@ -286,10 +294,15 @@ class Existing:
         cramped = np.full(len(self._slots), len(beside), dtype=np.int64)
         for level, amount in reversed(list(enumerate(beside))):
             cramped[(self._free >= pods.requests + amount).all(axis=1)] = level
+        roomy = np.zeros(len(self._slots), dtype=np.bool_)
         for other in followers:
-            cramped[~self._lets_in(other)] += 1 + len(beside)
+            lets_in = self._lets_in(other)
+            cramped[~lets_in] += 1 + len(beside)
+            roomy |= lets_in & (self._free >= pods.requests + other.requests).all(axis=1)
         if only_beside:
             counts[cramped >= len(beside)] = 0
+        if beside_any:
+            counts[~roomy] = 0
         for other in sparing:
             room = (self._free_for(other) >= other.requests).all(axis=1)
             cramped[self._lets_in(other) & room] += 1
@@ -392,5 +405,5 @@ class Existing:
 def _verdict(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> tuple[bool, int]:
     hard = [taint for taint in taints if not prefers_only(taint)]
     soft = [taint for taint in taints if prefers_only(taint)]
-    unwelcome = sum(untolerated((taint,), tolerations) is not None for taint in soft)
-    return untolerated(hard, tolerations) is None, unwelcome
+    unwelcome = sum(find_untolerated((taint,), tolerations) is not None for taint in soft)
+    return find_untolerated(hard, tolerations) is None, unwelcome

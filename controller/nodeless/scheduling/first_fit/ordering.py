@@ -163,18 +163,7 @@ def place_all(
         beside = room_beside(turn.pods, behind, waiting)
         with about(turn.pods.pods):
             if turn.fresh:
-                sharing = existing.shared_with(turn.pods, behind)
-                there = room_beside(turn.pods, sharing, waiting)
-                found = (
-                    existing.fill(turn.pods, now, beside=there, followers=sharing, only_beside=True)
-                    if sharing
-                    else {}
-                )
-                placements.update(found)
-                left: Sequence[str] = [key for key in now if key not in found]
-                for room in [*beside, *room_for_one_each(turn.pods, behind), None]:
-                    if left:
-                        left = packing.place(turn.pods, left, fresh=True, beside=room)
+                left = _place_leaders(turn, now, existing, packing, placements, behind, beside, waiting)
             elif turn.there:
                 found = existing.fill(turn.pods, now, beside=beside, followers=behind, sparing=turn.sparing)
                 placements.update(found)
@@ -197,6 +186,55 @@ def place_all(
     _place_those_aside(placed, existing, packing, shares)
     placed.displaced_classes = keeping.displaced_classes(ordered) if places else ()
     return placed
+
+
+def _place_leaders(
+    turn: Turn,
+    keys: Sequence[str],
+    existing: Existing,
+    packing: Packing,
+    placements: dict[str, str],
+    behind: Sequence[PodClass],
+    beside: Sequence[Amounts],
+    waiting: Mapping[PodClass, Sequence[str]],
+) -> Sequence[str]:
+    """Pods that others follow, each where most of these can come after it; the pods that are left.
+
+    Room that is there for a share of all followers comes first, then a new node with as much room, then room
+    that is there for any of them (`joining`: before such a node), and then the new node that has the most.
+    """
+    pods, left = turn.pods, keys
+
+    def fill(followers: Sequence[PodClass], beside: Sequence[Amounts], *, any_follower: bool) -> None:
+        nonlocal left
+        if left and followers:
+            found = existing.fill(
+                pods,
+                left,
+                beside=beside,
+                followers=followers,
+                only_beside=not any_follower,
+                beside_any=any_follower,
+            )
+            placements.update(found)
+            left = [key for key in left if key not in found]
+
+    def open_nodes(rooms: Iterable[Amounts | None]) -> None:
+        nonlocal left
+        for room in rooms:
+            if left:
+                left = packing.place(pods, left, fresh=True, beside=room)
+
+    sharing = existing.shared_with(pods, behind)
+    there = room_beside(pods, sharing, waiting)
+    fill(sharing, there, any_follower=False)
+    if turn.joining:
+        fill(sharing, there, any_follower=True)
+    open_nodes(beside)
+    if not turn.joining:
+        fill(sharing, there, any_follower=True)
+    open_nodes([*room_for_one_each(pods, behind), None])
+    return left
 
 
 def _others_first(

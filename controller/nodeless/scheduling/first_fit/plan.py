@@ -6,7 +6,8 @@ count the least against their pool's limits (limits make it a knapsack: the node
 may use up what two smaller ones needed), with nodes as large as they come (`fewest-nodes`), with the groups
 of those pods served first, node by node, with those pods ahead of all others, and with small pods first.
 Where limits may be why, all this is tried once more as if no limit closed a domain (`class_placer.Trust`;
-dropped where one does). Where few pods wait, an integer program has the last word (`assigning`). Who is left
+dropped where one does). Where few pods wait, an integer program has the last word (`assigning`). Where that
+leaves pods that `fewest-nodes` would place, and `fewest-nodes` leaves no more, its plan is kept. Who is left
 over even so is tried again when it is known what is bought in the end (`resumed`), for that may leave more of
 the limits. Where nodes are bought for pods that room which is there already would hold, the plan is made
 again with those first on that room: so claims that do not name their pods are filled as they were planned.
@@ -14,6 +15,7 @@ again with those first on that room: so claims that do not name their pods are f
 Where many nodes are there because pods keep off each other, `anti_affinity_first_plan` puts those first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -89,6 +91,8 @@ class SchedulingInput:
     """Classes that go after the others because they used more than their share of passes before."""
     order: Sequence[Step] = ()
     """In which pods are kept where they are expected, where the usual order kept some out."""
+    wide: bool = False
+    """Whether no type is set aside for its price, by whatever choice a plan is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +139,7 @@ def _limits_matter_to_few(first_fit: FirstFitPlan, inputs: SchedulingInput) -> b
 
 
 def _prices_matter(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
-    return any(first_fit.targets.aims(table) for table in inputs.usable)
+    return not inputs.wide and any(first_fit.targets.aims(table) for table in inputs.usable)
 
 
 def _groups_matter(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
@@ -217,6 +221,30 @@ def worked_out(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan
     return first_fit
 
 
+def leaving_whom_fewest_nodes_leave(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
+    """The plan, or, where that leaves no more pods but others, the one that `fewest-nodes` would be.
+
+    What that packing places is placed by price, too: of two groups that take each other's room, the same goes
+    without under both.
+    """
+    if (
+        not _prices_matter(first_fit, inputs)
+        or not _few(first_fit, inputs)
+        or _hurried(first_fit, inputs)
+        or not _any_possible(first_fit, inputs)
+    ):
+        return first_fit
+    wide = replace(inputs, wide=True)
+    other = worked_out(first_fit_plan(wide), wide)
+    if other.refused > first_fit.refused or _numbers_left(first_fit) <= _numbers_left(other):
+        return first_fit
+    return other
+
+
+def _numbers_left(first_fit: FirstFitPlan) -> Counter[PodClass]:
+    return Counter({pods: len(keys) for pods, keys in first_fit.left})
+
+
 def _spares_nodes(other: FirstFitPlan, first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
     """Whether another plan leaves no more pods, and buys fewer nodes of the same pools for less."""
     return (
@@ -260,6 +288,7 @@ def _using_what_is_there(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Fi
     Those come first the next time, each time those for whom was bought last: what an earlier pass found for
     them is found again, though nothing is known of it any more. So it may be where something is coming up.
     """
+    first_fit = _with_leaders_joining(first_fit, inputs)
     ahead: list[PodClass] = []
     tried = first_fit
     for _ in range(_ROUNDS):
@@ -271,9 +300,31 @@ def _using_what_is_there(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Fi
         tried = _laid(
             inputs, _there_first(ahead, first_fit), left=first_fit.led, trusting=first_fit.trust.given
         )
-        if (tried.refused, *_bought(tried, inputs)) < (first_fit.refused, *_bought(first_fit, inputs)):
-            first_fit = tried
+        first_fit = _better(tried, first_fit, inputs)
     return first_fit
+
+
+def _with_leaders_joining(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
+    """The plan, or a better one whose leaders of groups go where any of their followers can come after them.
+
+    Followers of other kinds, which can go nowhere, make room that is there look too small for a group.
+    """
+    choice = first_fit.choice
+
+    def turns(ordered: Sequence[PodClass], led: Collection[PodClass]) -> list[Turn]:
+        return [replace(turn, joining=turn.fresh) for turn in choice.turns(ordered, led)]
+
+    if choice.helps is not _groups_matter or not _few(first_fit, inputs) or _hurried(first_fit, inputs):
+        return first_fit
+    joining = replace(choice, turns=turns)
+    other = _laid(inputs, joining, left=first_fit.led, trusting=first_fit.trust.given)
+    return _better(other, first_fit, inputs)
+
+
+def _better(other: FirstFitPlan, first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
+    """The one of two plans that leaves fewer pods, or as many and buys less; the second of equal ones."""
+    mine, others = ((each.refused, *_bought(each, inputs)) for each in (first_fit, other))
+    return other if others < mine else first_fit
 
 
 def _there_first(ahead: Sequence[PodClass], first_fit: FirstFitPlan) -> Choice:
@@ -402,7 +453,7 @@ class _Trials:
         if (
             not first_fit.left
             or _hurried(first_fit, inputs)
-            or not any(_possible(pods, inputs) for pods, _ in first_fit.left)
+            or not _any_possible(first_fit, inputs)
             or not choice.helps(first_fit, inputs)
             or (origin := self.origin(choice, led)) in self.made
         ):
@@ -484,18 +535,30 @@ def _without_needless_nodes(first_fit: FirstFitPlan, inputs: SchedulingInput) ->
     needless = [node for node in first_fit.nodes if roomy.issuperset(node.pods)]
     if not needless:
         return first_fit
-    moved = {key for node in needless for key in node.pods}
+    class_of = {key: pods for pods in inputs.classes for key in pods.pods}
+    unfollowed = [node for node in needless if len({class_of[key] for key in node.pods}) == 1]
+    # Room that is there may be too little for all of them: then for those at least that nobody followed.
+    for dropped in (needless, unfollowed) if len(unfollowed) < len(needless) else (needless,):
+        other = _without(dropped, first_fit, inputs) if dropped else first_fit
+        if other.refused <= first_fit.refused and _bought(other, inputs) < _bought(first_fit, inputs):
+            return other
+    return first_fit
+
+
+def _without(
+    dropped: Sequence[InFlightNodeClaim], first_fit: FirstFitPlan, inputs: SchedulingInput
+) -> FirstFitPlan:
+    """The plan without some of its nodes, their pods and those who are left placed after the others."""
+    moved = {key for node in dropped for key in node.pods}
     again = ((pods, [key for key in pods.pods if key in moved]) for pods in inputs.classes)
-    other = _gone_on(
+    return _gone_on(
         inputs,
         first_fit.choice,
         first_fit.led,
-        [node for node in first_fit.nodes if node not in needless],
+        [node for node in first_fit.nodes if node not in dropped],
         first_fit.placements,
         [*((pods, keys) for pods, keys in again if keys), *first_fit.left],
     )
-    better = other.refused <= first_fit.refused and _bought(other, inputs) < _bought(first_fit, inputs)
-    return other if better else first_fit
 
 
 def anti_affinity_first_plan(inputs: SchedulingInput, first_fit: FirstFitPlan) -> FirstFitPlan | None:
@@ -560,7 +623,7 @@ def _start(
         inputs.classes,
         inputs.policy.packing,
         thrifty=choice.thrifty,
-        wide=choice.wide,
+        wide=choice.wide or inputs.wide,
         apart=apart,
         meter=meter,
     )
@@ -597,6 +660,11 @@ def _price_alone_counts(inputs: SchedulingInput, targets: Targets) -> bool:
         and (len(weights) == 1 or not any(table.limit_names for table in inputs.usable))
         and not any(pods.demand.preferred or pods.rules != pods.hard_rules for pods in inputs.classes)
     )
+
+
+def _any_possible(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
+    """Whether some pool could make a node for any of those that are left over."""
+    return any(_possible(pods, inputs) for pods, _ in first_fit.left)
 
 
 def _possible(pods: PodClass, inputs: SchedulingInput) -> bool:

@@ -1,6 +1,6 @@
 """The nodes of a plan, out of those that a solve has filled."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from nodeless.model.identity import places_of_same
 from nodeless.model.plan import Alternative, PlannedNode
@@ -9,6 +9,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 from nodeless.scheduling.capacity.diversity import chosen_rows, lowered
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
+from nodeless.scheduling.devices import without_devices
 from nodeless.scheduling.pods.eligibility import POOL_KEYS
 from nodeless.scheduling.pods.volumes import without_attachments
 
@@ -20,18 +21,29 @@ def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[
     """
     some = list(nodes)
     memo: dict[object, _NodeTemplate | None] = {}
+    asked = _asked_of_the_cloud(some[0].table.table.axis.names) if some else None
     result: list[PlannedNode | None] = [None] * len(some)
     # Twins share their arrays.
     for twins in places_of_same([(node.table, node.terms, node.types, node.used) for node in some]):
-        known = _template_and_requests(some[twins[0]], memo, max_alternatives)
+        known = _template_and_requests(some[twins[0]], memo, max_alternatives, asked)
         if known is not None:
             for twin in twins:
                 result[twin] = _planned_node(some[twin], *known)
     return tuple(result)
 
 
+def _asked_of_the_cloud(names: Iterable[str]) -> Set[str] | None:
+    """The resources of instances, without those of drivers that run on them; None: all of them."""
+    every = dict.fromkeys(names, 1)
+    kept = without_devices(without_attachments(every))
+    return kept.keys() if len(kept) < len(every) else None
+
+
 def _template_and_requests(
-    node: InFlightNodeClaim, memo: "dict[object, _NodeTemplate | None]", max_alternatives: int
+    node: InFlightNodeClaim,
+    memo: "dict[object, _NodeTemplate | None]",
+    max_alternatives: int,
+    asked: Set[str] | None,
 ) -> "tuple[_NodeTemplate, Resources] | None":
     by_price = tuple(node.by_price())
     alike = (node.table, node.terms, by_price)
@@ -42,7 +54,9 @@ def _template_and_requests(
         return None
     table = node.table
     requests = table.table.axis.resources(node.used + table.daemons[template[0][0]])
-    return template, without_attachments(requests)
+    if asked is None:
+        return template, requests
+    return template, {name: amount for name, amount in requests.items() if name in asked}
 
 
 _NodeTemplate = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]

@@ -29,6 +29,8 @@ class Turn:
     """Only for so many of them; None: all that wait."""
     fresh: bool = False
     """Only on a new node that nobody is on, or on room that is there for one of the followers as well."""
+    joining: bool = False
+    """Where `fresh`: rather on room that is there for any follower than on a node that takes more of them."""
     followers: tuple[PodClass, ...] = ()
     """Where given: only while any pod of these waits."""
     there: bool = False

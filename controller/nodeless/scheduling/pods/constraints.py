@@ -2,7 +2,7 @@
 
 Required node affinity terms are alternatives: a node must satisfy the node selector and
 any one of them. Preferred terms never refuse a node. What other pods mean to a pod is the subject of
-`rules`; where its volumes can be reached is found by `volumes` and holds with any of its terms.
+`rules`; where its volumes and devices are is found by `volumes` and `devices` and holds with any term.
 
 Labels that are asked for are checked expression by expression, not only after merging: a
 merged requirement cannot say "exists, and is not x", which is what two expressions may say.
@@ -10,6 +10,7 @@ merged requirement cannot say "exists, and is not x", which is what two expressi
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 
 from nodeless.api.names import label_value_defects
 from nodeless.model.plan import RefusalCode
@@ -24,6 +25,18 @@ class UnschedulableReason:
 
     code: RefusalCode
     message: str
+
+
+#: Combinations of places of volumes and devices that are followed; those after them are not tried.
+_MOST_ALTERNATIVES = 64
+_Expressions = tuple[Requirement, ...]
+
+_VOLUME_UNREACHABLE = UnschedulableReason(
+    RefusalCode.VOLUME_UNREACHABLE, "a volume of the pod cannot be reached where it must run"
+)
+_NO_DEVICE_FITS = UnschedulableReason(
+    RefusalCode.NO_DEVICE_FITS, "no device that the pod claims is where it must run"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,13 +63,6 @@ def demand_of(shape: PodShape) -> PodRequirements | UnschedulableReason:
     fault = shape.invalid or _fault_of_requests(shape)
     if fault:
         return UnschedulableReason(RefusalCode.INVALID_POD, f"the pod cannot be read: {fault}")
-    if shape.resource_claims:
-        return UnschedulableReason(
-            RefusalCode.RESOURCE_CLAIMS_NOT_PLANNED,
-            f"the pod asks for devices by resourceClaims: {', '.join(shape.resource_claims)}; nodes are not "
-            "planned by devices, it waits for a node that has them; hint: request the device as a resource, "
-            "nvidia.com/gpu for example",
-        )
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
     usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
     if shape.required_terms and not usable:
@@ -80,7 +86,9 @@ def demand_of(shape: PodShape) -> PodRequirements | UnschedulableReason:
         return UnschedulableReason(
             RefusalCode.REQUIREMENTS_CONTRADICT, f"the pod contradicts itself: {alternatives[0]}"
         )
-    reaching = _reaching(consistent, shape.volume_terms)
+    reaching = _reaching(consistent, shape.volume_terms, _VOLUME_UNREACHABLE)
+    if not isinstance(reaching, UnschedulableReason):
+        reaching = _reaching(reaching, shape.device_terms, _NO_DEVICE_FITS)
     if isinstance(reaching, UnschedulableReason):
         return reaching
     preferred = sorted(
@@ -150,9 +158,14 @@ def _matches_something(term: NodeSelectorTerm) -> bool:
 
 
 def _reaching(
-    alternatives: tuple[NodeRequirements, ...], terms: tuple[NodeSelectorTerm, ...]
+    alternatives: tuple[NodeRequirements, ...],
+    terms: tuple[NodeSelectorTerm, ...],
+    otherwise: UnschedulableReason,
 ) -> tuple[NodeRequirements, ...] | UnschedulableReason:
-    """Each alternative with each place where the volumes can be reached, contradictions left out."""
+    """Each alternative with each place where volumes or devices are, contradictions left out.
+
+    `otherwise`: what is said, before the contradiction, where nothing is left.
+    """
     if not terms:
         return alternatives
     both = [
@@ -164,8 +177,46 @@ def _reaching(
         node_requirements for node_requirements in both if isinstance(node_requirements, NodeRequirements)
     )
     if not consistent:
-        return UnschedulableReason(
-            RefusalCode.VOLUME_UNREACHABLE,
-            f"a volume of the pod cannot be reached where it must run: {both[0]}",
-        )
+        return UnschedulableReason(otherwise.code, f"{otherwise.message}: {both[0]}")
     return consistent
+
+
+def together(many: Iterable[tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...] | Conflict:
+    """Terms under which all of some places are reached at once; none where there is no restriction.
+
+    Args:
+        many: Of each place (a volume, a device) the terms on a node, as alternatives; none: everywhere.
+
+    Returns:
+        Alternatives, or the first conflict where no node reaches all places.
+    """
+    combined: list[_Expressions] = [()]
+    for terms in dict.fromkeys(many):
+        alternatives = _alternatives(terms)
+        grown: dict[Requirements, _Expressions] = {}
+        conflict: Conflict | None = None
+        for left, right in product(combined, alternatives):
+            node_requirements = node_requirements_of(tuple(dict.fromkeys((*left, *right))))
+            if isinstance(node_requirements, Conflict):
+                conflict = conflict or node_requirements
+            elif len(grown) < _MOST_ALTERNATIVES:
+                grown.setdefault(node_requirements.requirements, node_requirements.expressions)
+        if not grown and conflict is not None:
+            return conflict
+        combined = list(grown.values())
+    return () if () in combined else tuple(NodeSelectorTerm(expressions) for expressions in combined)
+
+
+def _alternatives(terms: tuple[NodeSelectorTerm, ...]) -> list[_Expressions]:
+    """The expressions of each term; lists of values of one label become one list."""
+    if any(not term.expressions for term in terms):
+        return [()]
+    keys = {one.key for term in terms for one in term.expressions}
+    if len(keys) == 1 and all(len(term.expressions) == 1 and _listed(term.expressions[0]) for term in terms):
+        values = frozenset(value for term in terms for value in term.expressions[0].values)
+        return [(Requirement(keys.pop(), False, values),)]
+    return [term.expressions for term in terms] or [()]
+
+
+def _listed(requirement: Requirement) -> bool:
+    return not requirement.complement and bool(requirement.values)

@@ -10,7 +10,7 @@ Their names hold a character that no name of Kubernetes may have.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -29,6 +29,7 @@ from nodeless.model.provisioning_requests import (
     ProvisioningRequest,
 )
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.pods.gang_domains import Domains, kept_together
 from nodeless.scheduling.pods.gangs import Gang, gangs_in, incomplete_gangs, refused_members
 from nodeless.state import apply
 
@@ -44,6 +45,10 @@ _PENDING, _BOOKED = "^", "^^"
 _LAST = 2.0**40
 _GONE = "the room that was booked for the pod is gone, and nothing is launched for a booking"
 Solve = Callable[[Snapshot], Plan]
+
+
+def _no_domains(_key: str) -> Collection[str]:
+    return ()
 
 
 def request_of(pod: str) -> str:
@@ -163,7 +168,7 @@ def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
     return replace(before, pods=before.pods.update(made))
 
 
-def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
+def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve, domains: Domains = _no_domains) -> Plan:
     """A plan in which each gang, and each request that has no capacity, is whole or left out.
 
     What is booked buys nothing, and has its places before all others. Of several groups that are not whole,
@@ -174,6 +179,7 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
         snapshot: With placeholders, without requests.
         solve: Makes a plan for a snapshot.
         keep: Makes one in which nothing is bought.
+        domains: The values that a label of nodes may have, for gangs that are kept in one of them.
     """
     out: dict[str, Refusal] = {}
     kept: dict[str, str] = {}
@@ -181,6 +187,9 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve) -> Plan:
         snapshot, kept, out = _with_bookings(snapshot, keep)
     plan = solve(snapshot)
     gangs = gangs_in(snapshot, _planned(plan))
+    if any(gang.topology for gang in gangs.values()):
+        snapshot, gangs = kept_together(snapshot, gangs, solve, domains)
+        plan = solve(snapshot)
     left: list[dict[str, Refusal]] = []
     pods = snapshot.pods
     while removed := _incomplete(snapshot, plan, gangs, all_at_once=len(left) >= MOST_ROUNDS):

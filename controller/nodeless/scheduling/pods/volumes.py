@@ -13,11 +13,10 @@ there: it stands beside their requests (`PodShape.shared_volumes`).
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 from nodeless.model.plan import RefusalCode
 from nodeless.model.pods import NodeSelectorTerm, Pod, PodShape
-from nodeless.model.requirements import Conflict, Requirement, Requirements
+from nodeless.model.requirements import Conflict
 from nodeless.model.resources import Resources, add
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.volumes import (
@@ -27,12 +26,7 @@ from nodeless.model.volumes import (
     Volume,
     attachments,
 )
-from nodeless.scheduling.pods.constraints import UnschedulableReason, node_requirements_of
-
-#: Combinations of places of a pod's volumes that are followed; those after them are not tried.
-_MOST_ALTERNATIVES = 64
-
-_Expressions = tuple[Requirement, ...]
+from nodeless.scheduling.pods.constraints import UnschedulableReason, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +77,11 @@ class Volumes:
                 shared.append((mount.key, attachments(place.driver)))
             elif place.driver:
                 attached = add(attached, {attachments(place.driver): 1})
-        terms = _together([place.terms for place in places])
-        if isinstance(terms, UnschedulableReason):
-            return terms
+        terms = together([place.terms for place in places])
+        if isinstance(terms, Conflict):
+            return UnschedulableReason(
+                RefusalCode.VOLUMES_APART, f"no node can reach all volumes of the pod: {terms}"
+            )
         shape = replace(
             pod.shape,
             requests=tuple(sorted({**pod.requests, **attached}.items())),
@@ -228,41 +224,3 @@ def _fault_of_claim(claim: PersistentVolumeClaim) -> str | None:
     if claim.phase == "Lost":
         return "has lost its volume; hint: make the claim anew"
     return None
-
-
-def _together(
-    many: Iterable[tuple[NodeSelectorTerm, ...]],
-) -> tuple[NodeSelectorTerm, ...] | UnschedulableReason:
-    """Terms under which all volumes are reached at once; none when there is no restriction."""
-    combined: list[_Expressions] = [()]
-    for terms in dict.fromkeys(many):
-        alternatives = _alternatives(terms)
-        grown: dict[Requirements, _Expressions] = {}
-        conflict: Conflict | None = None
-        for left, right in product(combined, alternatives):
-            node_requirements = node_requirements_of(tuple(dict.fromkeys((*left, *right))))
-            if isinstance(node_requirements, Conflict):
-                conflict = conflict or node_requirements
-            elif len(grown) < _MOST_ALTERNATIVES:
-                grown.setdefault(node_requirements.requirements, node_requirements.expressions)
-        if not grown:
-            return UnschedulableReason(
-                RefusalCode.VOLUMES_APART, f"no node can reach all volumes of the pod: {conflict}"
-            )
-        combined = list(grown.values())
-    return () if () in combined else tuple(NodeSelectorTerm(expressions) for expressions in combined)
-
-
-def _alternatives(terms: tuple[NodeSelectorTerm, ...]) -> list[_Expressions]:
-    """The expressions of each term; lists of values of one label become one list."""
-    if any(not term.expressions for term in terms):
-        return [()]
-    keys = {one.key for term in terms for one in term.expressions}
-    if len(keys) == 1 and all(len(term.expressions) == 1 and _listed(term.expressions[0]) for term in terms):
-        values = frozenset(value for term in terms for value in term.expressions[0].values)
-        return [(Requirement(keys.pop(), False, values),)]
-    return [term.expressions for term in terms] or [()]
-
-
-def _listed(requirement: Requirement) -> bool:
-    return not requirement.complement and bool(requirement.values)

@@ -85,6 +85,7 @@ class ZoneIds:
             required_terms=required,
             preferred_terms=tuple((weight, self._term(each)) for weight, each in shape.preferred_terms),
             volume_terms=tuple(self._term(each) for each in shape.volume_terms),
+            device_terms=tuple(self._term(each) for each in shape.device_terms),
         )
 
     def _term(self, term: NodeSelectorTerm) -> NodeSelectorTerm:

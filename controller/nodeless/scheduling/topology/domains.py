@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, untolerated
+from nodeless.model.taints import Taint, find_untolerated
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
 from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
@@ -142,7 +142,7 @@ def _makes(table: PoolTable, node_requirements: NodeRequirements, nodes: NodeFil
 def _passes(nodes: NodeFilter, place: Place) -> bool | None:
     if nodes.tolerations is not None:
         hard = [taint for taint in place.taints if not prefers_only(taint)]
-        if untolerated(hard, nodes.tolerations) is not None:
+        if find_untolerated(hard, nodes.tolerations) is not None:
             return False
     alternatives = [
         all_hold([_holds(expression, place) for expression in expressions])

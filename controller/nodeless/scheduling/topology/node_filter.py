@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
-from nodeless.model.taints import untolerated
+from nodeless.model.taints import find_untolerated
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
 from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
 from nodeless.scheduling.pods.rules import NodeFilter
@@ -31,7 +31,7 @@ def matches_node_filter(nodes: NodeFilter, node: ExpectedNode) -> bool | None:
     """Whether the node will be one of the filter's; None where it may be or not."""
     if nodes.tolerations is not None:
         hard = [taint for taint in node.table.pool.taints if not prefers_only(taint)]
-        if untolerated(hard, nodes.tolerations) is not None:
+        if find_untolerated(hard, nodes.tolerations) is not None:
             return False
     verdicts = [
         all_hold([_holds(expression, node) for expression in expressions])
