@@ -15,7 +15,7 @@ from nodeless.controllers.executor import executor
 from nodeless.controllers.executor.evictions import Evictions
 from nodeless.controllers.nodeclaim import controller as nodeclaim_controller
 from nodeless.controllers.nodepool import controller as nodepool_controller
-from nodeless.controllers.provisioning.capacity_buffers import Buffers
+from nodeless.controllers.provisioning import capacity_buffers
 from nodeless.kube import cluster
 from nodeless.kube.reflector import WatchedKind
 from nodeless.manager import manager
@@ -41,14 +41,14 @@ class Poison:
             (nodepool_controller, "step_node_class"),
         ):
             setattr(module, name, self._failing(getattr(module, name), STEP, _names_itself))
-        for kind, name, part in (
+        for owner, name, part in (
+            (capacity_buffers, "write_status", WRITER),
             (executor.InstructionExecutor, "_carry_out", WRITER),
             (Evictions, "_one", WRITER),
-            (Buffers, "_write", WRITER),
             (LiveSettings, "handle", STEP),
             (LiveLogging, "handle", STEP),
         ):
-            setattr(kind, name, self._failing(getattr(kind, name), part, _says))
+            setattr(owner, name, self._failing(getattr(owner, name), part, _says))
         watched_config_map = manager.watched_config_map
         manager.watched_config_map = lambda *which: self(watched_config_map(*which))
 

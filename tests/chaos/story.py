@@ -29,7 +29,7 @@ def provision(world: World) -> None:
     world.api.create(a_guard(world.namespace))
     world.pools(consolidation={"enabled": True})
     world.bounded_pool(f"{DRAIN_SECONDS}s")
-    world.deploy("web", 2, cpu="1100m")
+    world.deploy("web", 2, cpu="1100m", annotations={"nodeless.dev/checkpoint-grace": "2s"})
     world.guard("web")
     allow_surges(world.plane, world.namespace)
     world.deploy("shop", 1, annotations={"nodeless.dev/surge": "true"})
@@ -40,7 +40,10 @@ def provision(world: World) -> None:
 
 
 def delete_nodes(world: World) -> None:
-    """Somebody deletes nodes by kubectl: the budget holds, and what surges is up before it leaves."""
+    """Somebody deletes nodes by kubectl: the budget holds, and what surges is up before it leaves.
+
+    Those that ask for time to save their work are told before they are evicted.
+    """
     leaving = {
         name: node
         for name, node in world.nodes().items()

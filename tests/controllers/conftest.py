@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -11,11 +13,13 @@ from typer.testing import CliRunner
 
 from localenv.aws import LocalAws
 from localenv.kubernetes import ApiError
+from localenv.kubernetes.discovery import UnknownKind
 from nodeless import __version__
 from nodeless.api.crds import all_crds
 from nodeless.cli.main import app
 from nodeless.explain.decisions import Situation, write
 from nodeless.kube import ApiClient
+from nodeless.operator.timing import TIMING
 from nodeless.scheduling import Policy
 from tests.controllers.process import TRUST, Replicas, a_cluster, settings
 from tests.controllers.world import (
@@ -30,6 +34,7 @@ from tests.controllers.world import (
     a_provisioner,
     a_rig,
     a_template,
+    changeable,
 )
 from tests.rights import as_the_controller, nothing_refused
 from tests.scheduling.factories import FAMILY, snapshot
@@ -93,6 +98,15 @@ def served(api, path) -> bool:
     return True
 
 
+def discovered(api, obj) -> bool:
+    """Whether discovery names the kind of an object: a moment after its path is served."""
+    try:
+        api.path_of(obj)
+    except UnknownKind:
+        return False
+    return True
+
+
 @pytest.fixture
 def network(aws) -> Network:
     return Network(aws)
@@ -124,6 +138,17 @@ def scene(on_cluster, control_plane, api, definitions, network, namespace):
 
     yield run
     clear(api, namespace)
+
+
+@pytest.fixture
+def clocks():
+    """Seconds by which the controllers', and the cloud's, clock is ahead; and their times."""
+    ahead = SimpleNamespace(controllers=0.0, cloud=0.0)
+    timing = changeable(TIMING)
+    timing.gangs = timing.request_nodes = 0.2
+    timing.wall_clock = lambda: time.time() + ahead.controllers
+    ahead.options = {"timing": timing, "clock": lambda: time.time() + ahead.cloud}
+    return ahead
 
 
 @pytest.fixture
@@ -189,7 +214,7 @@ def nodeless(control_plane, cluster):
         by_options = (
             "--kubeconfig",
             control_plane.kubeconfig,
-            "--namespace",
+            "--controller-namespace",
             cluster,
             "--region",
             "us-east-1",

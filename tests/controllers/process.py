@@ -104,12 +104,9 @@ class Replicas:
 
 
 def lines(process):
-    """What a replica has logged, as JSON."""
-    found = []
-    for line in process.log.read_text().splitlines():
-        if line.startswith("{"):
-            found.append(json.loads(line))
-    return found
+    """What a replica has logged, as JSON; a line that it is still writing is none yet."""
+    *whole, _ = process.log.read_text().split("\n")
+    return [json.loads(line) for line in whole if line.startswith("{")]
 
 
 def says(process, part):

@@ -197,7 +197,7 @@ def test_pe_16_and_st_11_nothing_is_planned_before_every_kind_has_been_listed():
         cluster = Cluster()
         cluster._reflectors = [Listing(), Listing()]
         cluster._started.set()
-        waiting = asyncio.create_task(cluster.synced())
+        waiting = asyncio.create_task(cluster.wait_for_sync())
         cluster._reflectors[0].synced.set()
         await asyncio.sleep(60)
         early = waiting.done()

@@ -167,7 +167,7 @@ def test_a_pod_that_is_gone_is_no_more_in_the_relaunch_guard():
     (node,) = plan(some, types=FAMILY).new_nodes
     for each in range(MANY):
         fresh = replace(some[0], uid=f"uid-{each}")
-        guard.launched(f"claim-{each}", node, snapshot([fresh], pool()), float(each))
+        guard.note_launch(f"claim-{each}", node, snapshot([fresh], pool()), float(each))
         guard.forget(fresh.uid)
     assert entries(guard) == 0
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from localenv.bundled_catalog import BUNDLED, LABELS, labels_text
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
-from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, known_types
 from nodeless.model.requirements import Requirement
 
 
@@ -52,3 +53,13 @@ def test_sets_of_types_are_those_whose_labels_meet_the_requirement() -> None:
     assert "m5.large" in types.listed(without_gpu)
     assert not {"p3.2xlarge", "g4dn.xlarge"} & set(types.listed(without_gpu))
     assert types.listed(types.meeting(Requirement.of(family, "NotIn", ["m5"])) & large) == []
+
+
+def test_the_labels_that_are_brought_are_those_of_the_catalog() -> None:
+    """Else: `python -m localenv.bundled_catalog`, which writes both."""
+    assert LABELS.read_text() == labels_text(BUNDLED.read_text())
+    known, brought = known_types(bundled_catalog()), bundled_types()
+    assert known.to_index() == brought.to_index()
+    assert list(brought.values("node.kubernetes.io/instance-type")) == list(known.names)
+    assert brought.listed(brought.bearing("node.kubernetes.io/instance-type", "m5.large")) == ["m5.large"]
+    assert brought.spot == known.spot

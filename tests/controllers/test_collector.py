@@ -42,7 +42,7 @@ class World:
             raise state
         return state
 
-    async def listed(self):
+    async def list_claims(self):
         return self.stored
 
     async def carry_out(self, instructions):

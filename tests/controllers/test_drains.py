@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from nodeless.api.times import parse_time
 from nodeless.operator.timing import Timing
 from tests.controllers.test_claim_life import ended, one_node
-from tests.controllers.world import CLAIMS, NODES, a_budget
+from tests.controllers.world import CLAIMS, NODES, a_budget, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
 
@@ -63,5 +64,35 @@ def test_tm_16_a_pod_behind_a_budget_leaves_when_the_time_for_the_drain_is_over(
         await asyncio.to_thread(rig.api.patch, path, {"metadata": {"annotations": stamp}})
         assert await rig.event(namespace, "web", "Disrupted")
         await ended(rig, claim)
+
+    scene(scenario)
+
+
+def test_a_pod_that_needs_time_to_save_its_work_is_told_by_a_condition_and_has_that_time(scene):
+    async def scenario(rig, namespace):
+        pod = a_pod("train", namespace, cpu="200m")
+        pod["metadata"]["annotations"] = {"nodeless.dev/checkpoint-grace": "4s"}
+        await rig.create(a_template(), a_provisioner(), pod)
+        node = await rig.running(namespace, "train")
+        claim = await rig.claim()
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+
+        def told():
+            seen = rig.api.get(f"/api/v1/namespaces/{namespace}/pods/train")
+            conditions = {each["type"]: each for each in seen["status"]["conditions"]}
+            return conditions if "nodeless.dev/CheckpointRequested" in conditions else {}
+
+        conditions = await rig.until(told)
+        requested = conditions["nodeless.dev/CheckpointRequested"]
+        assert conditions["Ready"]["status"] == "True", "what the kubelet says stands"
+        event = await rig.event(namespace, "train", "CheckpointRequested")
+        assert event["message"] == requested["message"]
+        # Another leader knows nothing but what is on the objects.
+        rig.executor.checkpoints._noted.clear()
+        evicted = await rig.event(namespace, "train", "Evicted")
+        assert parse_time(evicted["firstTimestamp"]) >= parse_time(requested["lastTransitionTime"]) + 4
+        await ended(rig, claim)
+        events = rig.api.events(namespace, "train")
+        assert [each["reason"] for each in events].count("CheckpointRequested") == 1
 
     scene(scenario)

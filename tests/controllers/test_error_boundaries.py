@@ -45,6 +45,7 @@ class RecordingExecutor:
         self.error, self.poisoned, self.done, self.conditions = error, poisoned, [], {}
         self.instances = SimpleNamespace(gone=set())
         self.surges = SimpleNamespace(refused=set())
+        self.checkpoints = SimpleNamespace(refused=set())
         self.claims = self
         self.changed = asyncio.Event()
 
@@ -55,7 +56,7 @@ class RecordingExecutor:
             self.done.append(each)
             self.changed.set()
 
-    async def listed(self):
+    async def list_claims(self):
         return []
 
     async def show_conditions(self, claim, conditions):

@@ -118,7 +118,7 @@ def test_a_kind_that_is_not_served_stops_nothing(on_cluster, definitions):
         cluster = Cluster()
         task = asyncio.create_task(cluster.run(client, tuple(kinds)))
         try:
-            await asyncio.wait_for(cluster.synced(), 30)
+            await asyncio.wait_for(cluster.wait_for_sync(), 30)
             (problem,) = cluster.problems()
             assert "does not serve /apis/karpenter.sh/v0/nodepools" in problem
         finally:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import structlog
 
+from nodeless.api.times import format_time, parse_time
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.operator.timing import Timing
 from tests.controllers.world import (
@@ -154,3 +155,27 @@ def test_a_missing_queue_is_told_once_and_read_when_it_comes(aws, warned_scene, 
     said = [line for line in capsys.readouterr().out.splitlines() if "there is no interruption queue" in line]
     assert len(said) == 1
     assert "'late'" in said[0] and "aws.interruptionQueueName" in said[0]
+
+
+def test_a_spot_interruption_leaves_a_pod_that_saves_its_work_no_more_than_its_two_minutes(
+    aws, queue, warned_scene
+):
+    async def scenario(rig, namespace):
+        Warned(rig)
+        # 120 s from the notice, of which it needs 110 to end.
+        pod = a_pod("train", namespace, terminationGracePeriodSeconds=110)
+        pod["metadata"]["annotations"] = {"nodeless.dev/checkpoint-grace": "1h"}
+        await rig.create(a_template(), a_provisioner(requirements=[LARGE, SPOT]), pod)
+        await rig.running(namespace, "train")
+        claim = await rig.claim()
+        (instance,) = await asyncio.to_thread(rig.network.instances)
+        await asyncio.to_thread(aws.interrupt, instance, after=120.0)
+        event = await rig.event(namespace, "train", "CheckpointRequested")
+        seen = rig.api.get(f"{CLAIMS}/{claim['metadata']['name']}")["metadata"]["annotations"]
+        ends = parse_time(seen["nodeless.dev/instance-ends"])
+        assert f"eviction at {format_time(ends - 110)}" in event["message"]
+        evicted = await rig.event(namespace, "train", "Evicted")
+        assert parse_time(evicted["firstTimestamp"]) >= ends - 110
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+
+    warned_scene(scenario)

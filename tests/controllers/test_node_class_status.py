@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.cloudprovider import VALIDATION, CloudError, NodeClassUnresolved, ResolvedNodeClass, Subnet
+from nodeless.cloudprovider import VALIDATION, CloudError, NodeClassUnresolved
 from nodeless.cloudprovider.pool_catalogs import assert_bootable
 from nodeless.controllers.nodeclass.checks import NodeClassChecks
 from nodeless.controllers.nodepool.object_status import resolved_status, unresolved_status, validation
 from nodeless.kube.cluster import Cluster
-from nodeless.launch.resolved import Image
+from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
 from nodeless.model.conditions import Condition
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.snapshot import Snapshot
@@ -179,9 +179,9 @@ def test_a_check_that_dies_of_a_defect_says_so_where_its_answer_would_stand_and_
 
     async def looked_at():
         checks.begin(PROVISIONERS, None)
-        await checks.ended()
+        await checks.wait_for_end()
         checks.begin(PROVISIONERS, None)
-        await checks.ended()
+        await checks.wait_for_end()
 
     asyncio.run(looked_at())
     told = validation(PROVISIONERS, checks.problem(PROVISIONERS), passed=False)

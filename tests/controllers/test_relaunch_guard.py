@@ -32,7 +32,7 @@ def a_cluster(*claims, pods=(POD,)):
 def test_the_first_two_nodes_come_at_once():
     guard, node = LaunchBackoff(), a_planned_node(POD)
     assert guard.wait_for(node, a_cluster(), NOW) == 0
-    guard.launched("first", node, a_cluster(), NOW)
+    guard.note_launch("first", node, a_cluster(), NOW)
     assert guard.wait_for(node, a_cluster(an_initialized_claim("first")), NOW + 5) == 0
 
 
@@ -41,7 +41,7 @@ def test_after_a_node_in_vain_the_next_but_one_waits_ever_longer():
     claims = []
     for number in range(7):
         now += guard.wait_for(node, a_cluster(*claims), now)
-        guard.launched(f"c{number}", node, a_cluster(*claims), now)
+        guard.note_launch(f"c{number}", node, a_cluster(*claims), now)
         waits.append(guard.wait_for(node, a_cluster(*claims), now))
         claims.append(an_initialized_claim(f"c{number}"))
     assert waits == [0, 20, 40, 80, 160, 300, 300]
@@ -50,7 +50,7 @@ def test_after_a_node_in_vain_the_next_but_one_waits_ever_longer():
 def test_a_node_that_never_joined_does_not_count():
     guard, node = LaunchBackoff(), a_planned_node(POD)
     for name in ("first", "second", "third"):
-        guard.launched(name, node, a_cluster(a_launched_claim("first")), NOW)
+        guard.note_launch(name, node, a_cluster(a_launched_claim("first")), NOW)
     assert guard.wait_for(node, a_cluster(), NOW) == 0
 
 
@@ -58,15 +58,15 @@ def test_a_node_that_joined_and_never_became_ready_counts():
     guard, node = LaunchBackoff(), a_planned_node(POD)
     joined = replace(an_initialized_claim("first"), conditions=(Condition("Registered", "True"),))
     for name in ("first", "second"):
-        guard.launched(name, node, a_cluster(joined), NOW)
+        guard.note_launch(name, node, a_cluster(joined), NOW)
     assert guard.wait_for(node, a_cluster(), NOW) == 20
 
 
 def test_a_pod_that_has_waited_for_nothing_yet_brings_the_others_along():
     guard, fresh = LaunchBackoff(), a_pending_pod("fresh")
     cluster = a_cluster(an_initialized_claim("first"), pods=(POD, fresh))
-    guard.launched("first", a_planned_node(POD), cluster, NOW)
-    guard.launched("second", a_planned_node(POD), cluster, NOW)
+    guard.note_launch("first", a_planned_node(POD), cluster, NOW)
+    guard.note_launch("second", a_planned_node(POD), cluster, NOW)
     assert guard.wait_for(a_planned_node(POD), cluster, NOW) == 20
     assert guard.wait_for(a_planned_node(POD, fresh), cluster, NOW) == 0
 
@@ -74,7 +74,7 @@ def test_a_pod_that_has_waited_for_nothing_yet_brings_the_others_along():
 def test_a_pod_that_found_its_place_is_forgotten():
     guard, node = LaunchBackoff(), a_planned_node(POD)
     cluster = a_cluster(an_initialized_claim("first"))
-    guard.launched("first", node, cluster, NOW)
-    guard.launched("second", node, cluster, NOW)
+    guard.note_launch("first", node, cluster, NOW)
+    guard.note_launch("second", node, cluster, NOW)
     guard.forget(POD.uid)
     assert guard.wait_for(node, cluster, NOW) == 0

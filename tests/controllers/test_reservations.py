@@ -5,17 +5,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from nodeless.api.times import parse_time
 from nodeless.controllers.nodeclaim.reservations import ReservationLoop
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_TYPE,
     CAPACITY_TYPE,
+    INSTANCE_ENDS,
     PLACEMENT_GROUP_PARTITION,
 )
 from nodeless.operator.metrics import Metrics
 from tests.api.manifests import ec2_node_class, node_pool, requirement
 from tests.controllers.test_generation_one import clean  # noqa: F401 - an autouse fixture
-from tests.controllers.world import CLAIMS, NODES, a_pod
+from tests.controllers.world import CLAIMS, NODES, PATIENCE, a_pod
 
 pytestmark = pytest.mark.cluster
 TERMS = [{"tags": {"team": "search"}}]
@@ -79,11 +81,15 @@ def test_a_node_of_a_capacity_block_is_drained_before_ec2_ends_it(scene, aws):
         )
         await rig.running(namespace, "web")
         claim = await rig.claim()
+        loop = ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics())
+        await loop.reconcile_once()
+        ends = (await rig.claim())["metadata"]["annotations"][INSTANCE_ENDS]
+        assert parse_time(ends) - datetime.now(UTC).timestamp() == pytest.approx(2.5 * 3600, abs=PATIENCE)
         soon = datetime.now(UTC) + timedelta(minutes=39)
         rig.network.ec2.modify_capacity_reservation(CapacityReservationId=block, EndDate=soon)
         rig.cloud._resolver.forget()
 
-        await ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics()).reconcile_once()
+        await loop.reconcile_once()
 
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
 

@@ -49,7 +49,7 @@ def test_a_class_that_was_set_aside_is_left_out_with_the_reason_and_comes_later_
     bad, good = pods(2, name="bad", selector={ZONE: "z1"}), pods(3, name="good")
     seen = snapshot(bad, good, pool())
     assert resting.turns(seen).first is seen
-    resting.refused(bad[0], REFUSED, seen)
+    resting.note_refusal(bad[0], REFUSED, seen)
     turns = resting.turns(seen)
     assert keys(turns.first) == {pod.key for pod in good}
     assert turns.second is None

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from nodeless.cli.main import ENTRIES, app, program_name
 
 POOLS = Path(__file__).parents[2] / "examples" / "plan" / "pools.yaml"
 #: What takes longer to import than a version, a page of help or the rules take altogether.
-SLOW = {"aiohttp", "asyncio", "boto3", "botocore", "highspy", "kubernetes", "numpy", "structlog"}
+SLOW = {"aiohttp", "asyncio", "boto3", "botocore", "highspy", "kubernetes", "numpy", "pydantic", "structlog"}
 
 CALL = """
 import json, sys
@@ -115,3 +116,16 @@ def test_the_plugin_of_kubectl_is_installed_and_speaks_of_itself():
     assert "Usage: kubectl nodeless plan" in helped.stdout
     wrong = subprocess.run([plugin, "valdate"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, "kubectl nodeless --help" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_the_help_of_a_command_is_filled_to_the_width_of_the_terminal(entry):
+    """A paragraph has short lines nowhere but at its end, and no line is wider."""
+    shown = (
+        CliRunner().invoke(app, [entry.name, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
+    )
+    lines = [line.strip() for line in shown.partition("╭")[0].splitlines()]
+    assert max(map(len, shown.splitlines())) <= 80
+    for line, after in pairwise(lines):
+        if line and after:
+            assert len(line) + 1 + len(after.split()[0]) > 77, line

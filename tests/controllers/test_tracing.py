@@ -85,7 +85,10 @@ def test_the_trace_of_a_pod_tells_its_way_to_a_node(replicas, receiver, api, net
     assert 0 < root.attributes["nodeless.price"] < 1
     ordered = [steps[name] for name in (*STEPS, "bind", "run")]
     for before, after in pairwise(ordered):
-        assert before.started <= before.ended <= after.started + 0.001, (before.name, after.name)
+        assert before.started <= before.ended, before.name
+        # A claim is launched once a watch shows it, which may be before its write is answered.
+        end = before.started if before.name == "claim" else before.ended
+        assert end <= after.started + 0.001, (before.name, after.name)
     assert steps["pending"].started == root.started
     assert steps["run"].ended == root.ended
     assert not [step.name for step in (root, *steps.values()) if step.error]
@@ -399,7 +402,7 @@ def test_a_pod_without_capacity_says_why_once_and_is_given_up():
     following = Following()
     following.pending("web")
     for number in range(20):
-        following.traces.planned(refusing("web"), 1001.0 + 10 * number, 1001.5 + 10 * number)
+        following.traces.note_plan(refusing("web"), 1001.0 + 10 * number, 1001.5 + 10 * number)
     following.see(PodSeen(factories.a_pending_pod("other")), at=1000.0 + LONGEST)
     trace = following.trace("web")
     assert trace.names == ["pending", "batch", "solve"]
@@ -429,10 +432,10 @@ def test_a_failed_launch_is_a_step_and_the_next_pass_goes_on():
     following.pending("web")
     claim = factories.a_claim("default-1")
     following.see(ClaimSeen(claim))
-    following.traces.planned(Plan(placements={"default/web": "default-1"}), 1001.0, 1002.0)
-    following.traces.launched(claim, 1003.0, 1004.0, None, "InsufficientInstanceCapacity")
+    following.traces.note_plan(Plan(placements={"default/web": "default-1"}), 1001.0, 1002.0)
+    following.traces.note_launch(claim, 1003.0, 1004.0, None, "InsufficientInstanceCapacity")
     following.see(ClaimGone("default-1"), at=1005.0)
-    following.traces.planned(refusing("web"), 1006.0, 1007.0)
+    following.traces.note_plan(refusing("web"), 1006.0, 1007.0)
     following.see(PodGone("default/web"))
     steps = following.trace("web").steps
     assert [(name, error) for name, _, _, _, error in steps] == [
@@ -449,8 +452,8 @@ def test_a_node_that_never_registers_is_an_error_of_that_step():
     following.pending("web")
     claim = factories.a_claim("default-1")
     following.see(ClaimSeen(claim))
-    following.traces.planned(Plan(placements={"default/web": "default-1"}), 1001.0, 1002.0)
-    following.traces.launched(claim, 1003.0, 1004.0, factories.an_instance("default-1"))
+    following.traces.note_plan(Plan(placements={"default/web": "default-1"}), 1001.0, 1002.0)
+    following.traces.note_launch(claim, 1003.0, 1004.0, factories.an_instance("default-1"))
     following.see(ClaimGone("default-1"), at=1904.0)
     following.see(PodGone("default/web"))
     (step,) = [step for step in following.trace("web").steps if step[0] == "register"]
@@ -463,9 +466,9 @@ def test_a_pod_that_lands_on_another_node_than_planned_tells_of_that_node():
     following.pending("web")
     made = {name: factories.a_launched_claim(name) for name in ("planned", "other")}
     following.see(*(ClaimSeen(claim) for claim in made.values()))
-    following.traces.planned(Plan(placements={"default/web": "planned"}), 1001.0, 1002.0)
+    following.traces.note_plan(Plan(placements={"default/web": "planned"}), 1001.0, 1002.0)
     for claim in made.values():
-        following.traces.launched(claim, 1003.0, 1004.0, factories.an_instance(claim.name))
+        following.traces.note_launch(claim, 1003.0, 1004.0, factories.an_instance(claim.name))
     ready = factories.conditions(LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION)
     other = replace(made["other"], conditions=ready, resource_version="2")
     node = factories.a_node("other")
@@ -482,7 +485,7 @@ def test_a_trace_has_no_more_steps_than_it_may():
     following = Following()
     following.pending("web")
     for number in range(100):
-        following.traces.planned(Plan(placements={"default/web": f"claim-{number}"}), 1001.0, 1002.0)
+        following.traces.note_plan(Plan(placements={"default/web": f"claim-{number}"}), 1001.0, 1002.0)
     following.see(PodGone("default/web"))
     trace = following.trace("web")
     assert len(trace.steps) == MOST_STEPS

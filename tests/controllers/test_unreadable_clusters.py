@@ -51,10 +51,8 @@ def test_an_api_server_that_does_not_answer_is_told_once(kubeconfig, monkeypatch
 
 @pytest.mark.cluster
 def test_a_namespace_without_the_controllers_settings_is_named(control_plane, namespace):
-    options = ["--kubeconfig", str(control_plane.kubeconfig), "--namespace", namespace]
+    options = ["--kubeconfig", str(control_plane.kubeconfig), "--controller-namespace", namespace]
     result = CliRunner().invoke(app, ["drift", "--removed", "Provisioner/default", *options])
     assert result.exit_code == 2
-    assert (
-        f"no ConfigMap {namespace}/karpenter-global-settings; hint: --namespace says where the controller is"
-        in result.output
-    )
+    hint = "hint: --controller-namespace says where the controller is"
+    assert f"no ConfigMap {namespace}/karpenter-global-settings; {hint}" in result.output

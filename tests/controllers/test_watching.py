@@ -33,7 +33,7 @@ async def watching(client, scenario):
     cluster = Cluster()
     task = asyncio.create_task(cluster.run(client, pods_only()))
     try:
-        await cluster.synced()
+        await cluster.wait_for_sync()
         await scenario(cluster)
     finally:
         task.cancel()

@@ -15,8 +15,13 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import msgspec
 import structlog
 
+from localenv.kubelets.device_drivers import drivers_of
+from localenv.kubelets.devices import Hardware, find_devices, resource_slices
+from localenv.kubelets.nodes import read_instance
+from localenv.kubelets.objects import Container
 from localenv.kubernetes import ApiError, ApiUnreachable
 from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.controllers.wiring import build_controllers
@@ -33,6 +38,7 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 POOLS = "/apis/karpenter.sh/v1alpha5/provisioners"
 TEMPLATES = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
 NODES = "/api/v1/nodes"
+RESOURCE_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
 OVERLAYS = "/apis/karpenter.sh/v1alpha1/nodeoverlays"
 #: Seconds within which what must come true does, also on a machine that does much else.
 PATIENCE = 200
@@ -81,6 +87,14 @@ class Network:
     def terminate(self, *ids):
         self.ec2.terminate_instances(InstanceIds=[*ids])
 
+    def hardware(self, node, instance):
+        """What drivers of devices find on an instance."""
+        name = instance["InstanceType"]
+        (record,) = self.ec2.describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+        described = self.ec2.describe_instances(InstanceIds=[instance["InstanceId"]])
+        interfaces = read_instance(described["Reservations"][0]["Instances"][0]).efa_interfaces
+        return Hardware(node, name, record, interfaces)
+
 
 def a_provisioner(name="default", **spec):
     types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]}
@@ -92,6 +106,19 @@ def a_provisioner(name="default", **spec):
         "metadata": {"name": name},
         "spec": {key: value for key, value in body.items() if value is not None},
     }
+
+
+def a_tight_pool(**spec):
+    """A pool of one instance type, of which a test may say how many there are (`a_part`)."""
+    large = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large"]}
+    capacity = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
+    return a_provisioner(requirements=[large, capacity], **spec)
+
+
+def a_part(number):
+    """Faults by which EC2 has so many instances of that type and no more."""
+    left = {"us-east-1a": number, "us-east-1b": 0, "us-east-1c": 0}
+    return [{"instanceType": "m5.large", "zone": zone, "remaining": some} for zone, some in left.items()]
 
 
 def a_template(**spec):
@@ -148,6 +175,8 @@ class Kubelets:
         self.ephemeral_storage = "18Gi"
         #: Resources of device plugins that nodes report from the first moment.
         self.devices = {}
+        #: So many devices of each driver are not found on nodes.
+        self.lost_devices = 0
         self._api = api
         self._network = network
         self._joined = {}
@@ -189,7 +218,8 @@ class Kubelets:
 
     def _join(self, instance):
         zone, name = instance["Placement"]["AvailabilityZone"], instance["PrivateDnsName"]
-        cpu = {"m5.large": "2", "m5.xlarge": "4", "p5.48xlarge": "192"}[instance["InstanceType"]]
+        cpus = {"m5.large": "2", "m5.xlarge": "4", "g4dn.12xlarge": "48", "p5.48xlarge": "192"}
+        cpu = cpus[instance["InstanceType"]]
         resources = {"cpu": cpu, "memory": "7Gi", "pods": "29", "ephemeral-storage": self.ephemeral_storage}
         resources |= self.devices
         node = {
@@ -231,6 +261,35 @@ class Kubelets:
                 f"{NODES}/{name}", {"status": {"conditions": [ready]}}, kind="strategic", subresource="status"
             )
 
+    def _publish(self, pod):
+        """What the pod's drivers find on its node; a pod that is no driver finds nothing."""
+        name, containers = (
+            pod["spec"]["nodeName"],
+            msgspec.convert(pod["spec"]["containers"], list[Container]),
+        )
+        for driver in drivers_of(containers):
+            node = self._api.get(f"{NODES}/{name}")
+            instance = self._network.instances()[node["spec"]["providerID"].rpartition("/")[2]]
+            found = find_devices(driver, self._network.hardware(name, instance))
+            if found is not None:
+                devices = found[: max(0, len(found) - self.lost_devices)]
+                for one in resource_slices(driver, name, node["metadata"]["uid"], devices):
+                    self._api.apply(one, field_manager=driver)
+
+    def _may_start(self, pod):
+        """Whether the claims of a pod are allocated to it."""
+        made = {
+            each["name"]: each.get("resourceClaimName")
+            for each in pod["status"].get("resourceClaimStatuses", ())
+        }
+        for named in pod["spec"].get("resourceClaims", ()):
+            name = named.get("resourceClaimName") or made.get(named["name"])
+            claim = self._api.find(f"{RESOURCE_CLAIMS.format(pod['metadata']['namespace'])}/{name}")
+            reserved = (claim or {}).get("status", {}).get("reservedFor", ())
+            if pod["metadata"]["uid"] not in {each["uid"] for each in reserved}:
+                return False
+        return True
+
     def _run_pod(self, pod):
         metadata = pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
@@ -241,6 +300,9 @@ class Kubelets:
             elif not any(
                 c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ())
             ):
+                if not self._may_start(pod):
+                    return
+                self._publish(pod)
                 self._api.patch(path, {"status": running}, kind="strategic", subresource="status")
 
 
@@ -374,12 +436,17 @@ async def a_rig(
     )
     kubelets = Kubelets(api, network)
     acting = ("nominator", "provisioning", "claims", "pools", "disruption", "drift") if act else ()
-    acting += ("overlays",) if act and controllers.overlays is not None else ()
+    acting += tuple(
+        name for name in ("overlays", "request_nodes") if act and getattr(controllers, name) is not None
+    )
     parts = (recorder, kubelets, *(getattr(controllers, name) for name in acting))
     tasks = [asyncio.create_task(part.run(), name=type(part).__name__) for part in parts]
     tasks.append(asyncio.create_task(controllers.watch(), name="watches"))
     try:
-        await controllers.cluster.synced()
+        await controllers.cluster.wait_for_sync()
+        # As in the manager: a look at gangs before pods are listed would forget their pauses.
+        if act:
+            tasks.append(asyncio.create_task(controllers.gangs.run(), name="GangLoop"))
         rig = Rig(
             tasks=tasks,
             api=api,

@@ -4,9 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.api.times import format_time
 from nodeless.model.disruption import DisruptionReason, VerdictCode
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from nodeless.model.labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_TYPE,
+    INSTANCE_ENDS,
+    ON_DEMAND,
+    RESERVED,
+    SPOT,
+)
 from nodeless.model.nodes import DRIFTED, INITIALIZED_CONDITION, Condition
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import NOW, a_node_pool, a_provisioner, cluster, decide, node_of, on, only_command
@@ -96,3 +104,13 @@ def test_a_drifted_node_does_not_end_first_where_that_is_allowed_for_broken_ones
     pool = a_node_pool(requirements=RESERVED_ALONE, consolidation_enabled=False)
     seen = cluster(pool, drifted_in_its_slot(pool), on("a", number=3))
     assert not decide(seen, sold(0), terminate_first=frozenset({DisruptionReason.UNHEALTHY})).commands
+
+
+@pytest.mark.parametrize(("hours", "moves"), [(1, False), (1.9, False), (2, True), (24, True)])
+def test_no_pod_moves_to_a_node_whose_capacity_block_ends_soon(hours, moves):
+    ends = {INSTANCE_ENDS: format_time(NOW + hours * 3600)}
+    block = node_of(POOL, "b", capacity_type=RESERVED, annotations=ends)
+    seen = cluster(POOL, node_of(POOL, "a"), on("a"), block, on("b"))
+    commands = decide(seen, sold(0)).commands
+    alone = [command.claims for command in commands if not command.replacements]
+    assert (("a",) in alone) == moves

@@ -107,7 +107,8 @@ def log(
 
 
 def messages(log: Path) -> list[str]:
-    return [json.loads(line)["message"] for line in log.read_text().splitlines()]
+    *whole, _ = log.read_text().split("\n")
+    return [json.loads(line)["message"] for line in whole]
 
 
 def all_served(api: KubernetesApi) -> bool:

@@ -10,7 +10,6 @@ from infra.observability.__main__ import ROOT
 from infra.observability.alerts import ALERTS
 from infra.observability.dashboards import PAGES
 from localenv.environment import NAMESPACE
-from localenv.kubelets.addresses import local_address
 from localenv.prometheus import scraping
 from tests.environment.user import NODES, User
 
@@ -23,7 +22,7 @@ EMPTY_WHILE_ALL_IS_WELL = {"Reconciliations that failed", "Commands dropped afte
 def test_every_panel_of_the_dashboards_shows_what_the_controller_does(user: User, tmp_path: Path) -> None:
     environment, api = user.environment, user.api
     pods = [api.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}") for name in environment.controller_pods()]
-    targets = [f"{local_address(pod['status']['podIP'])}:8080" for pod in pods]
+    targets = [f"{environment.kubelets.local_address(pod['status']['podIP'])}:8080" for pod in pods]
     alerts = ROOT / "charts" / "nodeless" / "files" / "alerts.yaml"
     with scraping({"karpenter": targets}, tmp_path, rules=alerts) as prometheus:
         # A node that is interrupted, one whose pods are evicted, and one that is empty in the end.

@@ -22,15 +22,21 @@ from localenv.kueue import provisioning_request_definition
 from localenv.progress import silent
 from localenv.rbac import Call, Right, common_rights, compare, own_rights, read_calls
 from nodeless.api.crds import all_crds
+from nodeless.controllers.disruption.gang_pauses import PAUSES_NAME
 from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME
-from nodeless.model.labels import SURGE
+from nodeless.model.labels import GANG_SIZE, SURGE
 from nodeless.model.neighbors import AUTOSCALER_STATUS
+from nodeless.scheduling.pods.gangs import GROUP_LABELS
 from tests.api.manifests import ec2_node_class, node_pool
 from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
+from tests.controllers.gangs import PATHS as GANG_DEFINITIONS
+from tests.controllers.gangs import gang_definitions
 from tests.controllers.process import Replicas, a_cluster, settings
 from tests.controllers.requests import CHECK, a_request
 from tests.controllers.requests import DEFINITION as REQUEST_DEFINITION
 from tests.controllers.test_node_overlays import an_overlay
+from tests.controllers.vertical_autoscalers import DEFINITION as VERTICAL_DEFINITION
+from tests.controllers.vertical_autoscalers import a_vertical_definition
 from tests.controllers.world import (
     OVERLAYS,
     PATIENCE,
@@ -52,6 +58,8 @@ GATES = {
     "nodeless.capacityBuffers": "true",
     "nodeless.nodeOverlays": "true",
     "nodeless.provisioningRequests": "true",
+    "nodeless.verticalPodAutoscalers": "true",
+    "nodeless.gangTimeout": "1s",
 }
 
 
@@ -96,9 +104,11 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Call, int]]
         api, network = plane.client(), Network(aws)
         a_cluster(plane, aws, network)
         asked_by_kueue = provisioning_request_definition(silent)
-        for manifest in (*all_crds(), a_definition(), asked_by_kueue, a_namespace(namespace)):
+        others = (a_definition(), a_vertical_definition(), asked_by_kueue, *gang_definitions())
+        for manifest in (*all_crds(), *others, a_namespace(namespace)):
             api.apply(manifest)
-        api.wait(REQUEST_DEFINITION, is_established)
+        for definition in (REQUEST_DEFINITION, *GANG_DEFINITIONS):
+            api.wait(definition, is_established)
         api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
         api.create(settings(namespace, **GATES))
         replicas = Replicas(plane, aws, namespace, directory)
@@ -151,8 +161,9 @@ def a_whole_life(environment: Environment) -> None:
     for manifest in right_to_surge(user.namespace):
         user.api.create(manifest)
     user.api.apply(a_definition())
+    user.api.apply(a_vertical_definition())
     user.api.apply(provisioning_request_definition(silent))
-    for definition in (DEFINITION, REQUEST_DEFINITION):
+    for definition in (DEFINITION, VERTICAL_DEFINITION, REQUEST_DEFINITION):
         user.api.wait(definition, is_established)
     user.pool("small")
     for manifest in a_pool_of_short_drains(user):
@@ -176,6 +187,7 @@ def a_whole_life(environment: Environment) -> None:
     requests_are_answered(user)
     overlays_are_looked_at(user)
     another_autoscaler_is_seen(user)
+    a_gang_is_released(user)
     two_nodes_are_planned_at_once(user)
     a_node_is_deleted(user, node)
     a_drain_takes_too_long(user)
@@ -267,6 +279,19 @@ def another_autoscaler_is_seen(user: User) -> None:
 
     user.api.wait(asked, what="the autoscaler's groups to be asked for")
     user.api.delete("/api/v1/namespaces/kube-system/pods/cluster-autoscaler", grace_seconds=0)
+
+
+def a_gang_is_released(user: User) -> None:
+    """Nobody binds its pods: its nodes end, and until when it waits is kept."""
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    for name in ("gang-0", "gang-1"):
+        pod = a_pod(name, user.namespace, cpu="1", schedulerName="nobody")
+        pod["metadata"] |= {"annotations": {GANG_SIZE: "2"}, "labels": {GROUP_LABELS[0]: "gang"}}
+        path = user.api.path_of(user.api.create(pod))
+        user.api.patch(path, {"status": {"conditions": [refused]}}, kind="strategic", subresource="status")
+    user.api.wait(f"{OF_ITS_NAMESPACE}/configmaps/{PAUSES_NAME}", timeout=PATIENCE)
+    for name in ("gang-0", "gang-1"):
+        user.api.delete(f"/api/v1/namespaces/{user.namespace}/pods/{name}", grace_seconds=0)
 
 
 def two_nodes_are_planned_at_once(user: User) -> None:

@@ -12,7 +12,7 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling import Policy
-from nodeless.state.saving import SavedFormatError, built, plain
+from nodeless.state.saving import SavedFormatError, build_value, plain
 from tests.factories import a_claim, a_launched_claim, a_node, a_pool, conditions
 from tests.scheduling.factories import (
     FAMILY,
@@ -66,7 +66,7 @@ def test_everything_that_a_claim_a_node_and_a_pool_know_is_kept() -> None:
         weight=7, limits={"cpu": 1000}, status_resources={"cpu": 5}, conditions=conditions("Ready")
     )
     for value in (given_claim, given_node, given_pool, a_claim("other")):
-        assert built(type(value), plain(value)) == value
+        assert build_value(type(value), plain(value)) == value
 
 
 def test_addresses_and_reservations_come_back_as_they_were() -> None:

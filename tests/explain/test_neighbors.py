@@ -179,5 +179,5 @@ def test_what_is_told_once_does_not_change_with_the_pods():
     many = apply(few, events.PodSeen(a_pod("web-2")))
     (before,), (after,) = neighbors_of(few), neighbors_of(many)
     assert before.told() == after.told()
-    assert "1 pod of now" in before.summary()
-    assert "2 pods of now" in after.summary()
+    assert "1 pod at present" in before.summary()
+    assert "2 pods at present" in after.summary()

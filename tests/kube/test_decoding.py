@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeless.kube.decoding import decode_daemon_set, decode_node, decode_pod
 from nodeless.kube.kinds import watched_kinds
 from nodeless.model.events import NamespaceGone, NamespaceSeen
 from nodeless.model.namespaces import Namespace
-from nodeless.model.pods import HostPort
+from nodeless.model.pods import HostPort, PodResourceClaim
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
 
@@ -125,13 +127,12 @@ def test_claims_on_devices_arrive_unless_none_was_needed():
             {"name": "nic", "resourceClaimName": "shared"},
         ]
     }
-    claims = ("gpu (ResourceClaimTemplate large)", "nic (ResourceClaim shared)")
+    claims = (PodResourceClaim("gpu", template="large"), PodResourceClaim("nic", claim="shared"))
     assert decode_pod(pod_json(spec)).shape.resource_claims == claims
     assert decode_pod(pod_json(spec, made)).shape.resource_claims == claims
+    assert decode_pod(pod_json(spec, made)).generated_claims == (("gpu", "web-gpu-x"),)
     assert decode_pod(pod_json(spec, needless)).shape.resource_claims == claims[1:]
-    assert decode_pod(pod_json(spec, allocated)).shape.resource_claims == claims, (
-        "devices of claims are not known"
-    )
+    assert decode_pod(pod_json(spec, allocated)).shape.resource_claims == claims
 
 
 def test_a_limit_stands_in_for_a_missing_request():
@@ -161,6 +162,75 @@ def test_a_resize_that_the_node_cannot_grant_does_not_count():
     waiting = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
     assert resized("200", "1", waiting) == 1000
     assert resized("200", "1", {**waiting, "reason": "Deferred"}) == 200_000
+
+
+def held(name, allocated, actual):
+    """What a kubelet says of a container; None: it says nothing of that."""
+    status = {"name": name}
+    if allocated is not None:
+        status["allocatedResources"] = {"cpu": f"{allocated}m"}
+    if actual is not None:
+        status["resources"] = {"requests": {"cpu": f"{actual}m"}}
+    return status
+
+
+MILLIS = st.integers(1, 8000)
+SAID = st.one_of(st.none(), MILLIS)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("run", "sidecar", "init")), MILLIS, SAID, SAID), min_size=1, max_size=6
+    ),
+    st.sampled_from(("", "Deferred", "Infeasible")),
+)
+def test_resized_containers_and_sidecars_count_as_kube_scheduler_counts_them(containers, reason):
+    """The rule of component-helpers' PodRequests with UseStatusResources, container by container."""
+
+    def counts(kind, wished, allocated, actual):
+        if actual is None or kind == "init":
+            return wished
+        in_use = max(allocated or 0, actual)
+        return in_use if reason == "Infeasible" else max(wished, in_use)
+
+    sidecars = peak = running = 0
+    spec, status = (
+        {"containers": [], "initContainers": []},
+        {"containerStatuses": [], "initContainerStatuses": []},
+    )
+    for number, (kind, wished, allocated, actual) in enumerate(containers):
+        counted = counts(kind, wished, allocated, actual)
+        always = {"restartPolicy": "Always"} if kind == "sidecar" else {}
+        place, said = ("containers", "containerStatuses")
+        if kind != "run":
+            place, said = ("initContainers", "initContainerStatuses")
+        spec[place].append({**container(f"{wished}m", **always), "name": f"c{number}"})
+        status[said].append(held(f"c{number}", allocated, actual))
+        if kind == "sidecar":
+            sidecars += counted
+        running += counted if kind != "init" else 0
+        peak = max(peak, sidecars + (counted if kind == "init" else 0))
+    if reason:
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    assert decode_pod(pod_json(spec, status)).requests.get("cpu", 0) == max(running, peak)
+
+
+@pytest.mark.parametrize(
+    ("wished", "allocated", "actual", "reason", "counted"),
+    [
+        (4000, 2000, 2000, "", 4000),
+        (4000, 2000, 3000, "Deferred", 4000),
+        (1000, 2000, 3000, "", 3000),
+        (4000, 2000, 3000, "Infeasible", 3000),
+        (4000, None, None, "Infeasible", 4000),
+    ],
+)
+def test_resources_of_the_pod_as_a_whole_are_resized_too(wished, allocated, actual, reason, counted):
+    spec = {"containers": [container("500m")], "resources": {"requests": {"cpu": f"{wished}m"}}}
+    whole = held("", allocated, actual)
+    del whole["name"]
+    whole["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
+    assert decode_pod(pod_json(spec, whole)).requests["cpu"] == counted
 
 
 def test_equal_specs_share_one_shape():
@@ -309,3 +379,17 @@ def test_what_eks_auto_mode_serves_is_left_alone_in_whatever_state_it_is(kind, k
     ours = {**manifest, "spec": spec_of(kind, OURS)}
     own_key, seen = watched.decode(json.dumps(ours).encode())
     assert (own_key, len(seen)) == (key, 1)
+
+
+def test_when_a_pod_was_told_to_save_its_work_is_on_the_pod():
+    told = {
+        "type": "nodeless.dev/CheckpointRequested",
+        "status": "True",
+        "lastTransitionTime": "2023-11-14T22:13:20Z",
+    }
+    status = {"conditions": [told]}
+    asking = {"annotations": {"nodeless.dev/checkpoint-grace": "10m"}}
+    assert decode_pod(pod_json(status=status, **asking)).checkpoint_requested_at == 1_700_000_000
+    assert decode_pod(pod_json(status=status)).checkpoint_requested_at is None
+    taken_back = {"conditions": [{**told, "status": "False"}]}
+    assert decode_pod(pod_json(status=taken_back, **asking)).checkpoint_requested_at is None

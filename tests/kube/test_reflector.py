@@ -4,8 +4,18 @@ import asyncio
 import json
 from contextlib import asynccontextmanager, suppress
 
+import pytest
+
+from nodeless.kube.cluster import Cluster
 from nodeless.kube.errors import ApiError
+from nodeless.kube.gangs import watched_gang_sizes
 from nodeless.kube.kinds import watched_kinds
+from nodeless.kube.provisioning_requests import (
+    REQUESTS,
+    REQUESTS_V1BETA1,
+    collection_of,
+    watched_requests,
+)
 from nodeless.kube.reflector import Reflector
 from nodeless.model.events import NodeClassSeen, NodeGone, NodeSeen, PoolSeen
 
@@ -148,3 +158,146 @@ def test_what_is_in_no_page_of_a_new_list_is_gone():
     found = events_from("nodes", server)
     assert [each.name for each in found if isinstance(each, NodeGone)] == ["a"]
     assert server.asked == [("GET", ""), ("watch", "7"), ("GET", ""), ("watch", "9")]
+
+
+class Refusing:
+    """An API server that answers every watch with an error."""
+
+    def __init__(self, status):
+        self._error = ApiError(status, "Refused", "it is refused")
+        self.queries = []
+
+    @asynccontextmanager
+    async def stream(self, _path, query):
+        self.queries.append(query)
+        raise self._error
+        yield
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize("name", ["podgroups", "jobsets"])
+def test_a_kind_of_others_that_cannot_be_watched_is_done_without_and_not_warned_of(name, status, capsys):
+    server = Refusing(status)
+
+    async def scenario():
+        watched = next(each for each in watched_gang_sizes() if each.name == name)
+        reflector = Reflector(server, watched, print)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 30)
+        task.cancel()
+
+    asyncio.run(scenario())
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_of_jobs_only_those_that_ask_to_be_gangs_are_watched(capsys):
+    server = Refusing(403)
+
+    async def scenario():
+        watched = next(each for each in watched_gang_sizes() if each.name == "jobs")
+        reflector = Reflector(server, watched, print)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 30)
+        task.cancel()
+
+    asyncio.run(scenario())
+    assert {query["labelSelector"] for query in server.queries} == {"nodeless.dev/gang=true"}
+    # Every cluster serves Jobs: who may not watch them lacks a right.
+    assert "not allowed to watch jobs" in capsys.readouterr().out
+
+
+def test_a_kind_of_others_that_is_not_served_is_no_problem_of_the_cluster():
+    async def scenario():
+        cluster = Cluster()
+        kinds = [each for each in watched_gang_sizes() if each.optional]
+        task = asyncio.create_task(cluster.run(Refusing(404), kinds))
+        await asyncio.wait_for(cluster.wait_for_sync(), 30)
+        task.cancel()
+        return cluster.problems()
+
+    assert asyncio.run(scenario()) == ()
+
+
+class Serving(Streams):
+    """An API server that serves one path, and says of every other that there is none."""
+
+    def __init__(self, path, *streams):
+        super().__init__(*streams)
+        self.path = path
+        self.asked = []
+
+    @asynccontextmanager
+    async def stream(self, path, query):
+        self.asked.append(path)
+        if path != self.path:
+            raise ApiError(404, "NotFound", "404 page not found")
+        async with super().stream(path, query) as lines:
+            yield lines
+
+
+def a_request(version):
+    return {
+        "apiVersion": f"autoscaling.x-k8s.io/{version}",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": "job", "namespace": "default", "resourceVersion": "5"},
+        "spec": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"},
+    }
+
+
+def requests_told_by(server):
+    """The requests that a server's watch leads to."""
+    found = []
+
+    async def scenario():
+        reflector = Reflector(server, watched_requests(), found.append)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(server.finished.wait(), 30)
+        task.cancel()
+        return reflector.problem
+
+    assert asyncio.run(scenario()) is None
+    return [event.request for event in found]
+
+
+@pytest.mark.parametrize(("path", "version"), [(REQUESTS, "v1"), (REQUESTS_V1BETA1, "v1beta1")])
+def test_requests_are_read_and_answered_by_the_version_that_the_cluster_serves(path, version):
+    server = Serving(path, [added(a_request(version)), BOOKMARK])
+    (request,) = requests_told_by(server)
+    assert request.key == "default/job"
+    assert collection_of(request) == path
+
+
+def test_a_cluster_that_moves_to_the_newer_version_is_followed_there():
+    server = Serving(
+        REQUESTS_V1BETA1, [added(a_request("v1beta1")), BOOKMARK], [added(a_request("v1")), BOOKMARK]
+    )
+
+    async def stream(path, query):
+        async with Serving.stream(server, path, query) as lines:
+            yield lines
+        server.path = REQUESTS
+
+    server.stream = asynccontextmanager(stream)
+    assert [request.api_version.rpartition("/")[2] for request in requests_told_by(server)] == [
+        "v1beta1",
+        "v1",
+    ]
+
+
+def test_a_cluster_without_requests_is_said_once_to_lack_both_versions_and_whose_definition_it_needs(capsys):
+    server = Serving("/apis/none")
+
+    async def scenario():
+        reflector = Reflector(server, watched_requests(), print)
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(reflector.synced.wait(), 30)
+        task.cancel()
+        return reflector.problem
+
+    problem = asyncio.run(scenario())
+    assert problem == (
+        f"the cluster does not serve {REQUESTS} or {REQUESTS_V1BETA1}; hint: install Cluster Autoscaler's "
+        "definition of ProvisioningRequest, as for Kueue"
+    )
+    assert capsys.readouterr().out.count("does not serve /apis") == 1
+    assert {REQUESTS, REQUESTS_V1BETA1} == {*server.asked}

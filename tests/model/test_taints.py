@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeless.model.taints import Taint, Toleration, untolerated
+from nodeless.model.taints import Taint, Toleration, find_untolerated
 
 TEAM = Taint("team", "NoSchedule", "blue")
 
@@ -27,6 +27,6 @@ def test_a_toleration_covers_a_taint(toleration, tolerated):
 
 def test_the_first_taint_that_nothing_covers_is_told():
     other = Taint("gpu", "NoExecute")
-    assert untolerated((TEAM, other), (Toleration("team", "Exists"),)) == other
-    assert untolerated((TEAM, other), (Toleration("", "Exists"),)) is None
+    assert find_untolerated((TEAM, other), (Toleration("team", "Exists"),)) == other
+    assert find_untolerated((TEAM, other), (Toleration("", "Exists"),)) is None
     assert (str(TEAM), str(other)) == ("team=blue:NoSchedule", "gpu:NoExecute")

@@ -4,7 +4,7 @@ import pytest
 
 from nodeless.api.times import format_time
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateNode
-from nodeless.model.labels import EMPTINESS_TIMESTAMP, PAUSE
+from nodeless.model.labels import EMPTINESS_TIMESTAMP, LAUNCHED_FOR_GANG, PAUSE
 from nodeless.nodeclaim import ClaimView, step
 from tests.factories import DAEMON, NOW, a_node, a_pod, a_pool, an_initialized_claim
 
@@ -40,6 +40,12 @@ def test_a_terminating_pod_keeps_it():
 def test_dn_22_a_node_that_keeps_room_for_a_buffer_is_not_empty():
     assert instructions(buffered=True).instructions == ()
     (update,) = instructions(node=marked(), buffered=True).instructions
+    assert update.annotations == {EMPTINESS_TIMESTAMP: None}
+
+
+def test_a_node_that_waits_for_the_rest_of_a_gang_is_not_empty():
+    claim = an_initialized_claim(annotations={LAUNCHED_FOR_GANG: "default/train"})
+    (update,) = step(ClaimView(claim, marked(), (), POOL), NOW + 900).instructions
     assert update.annotations == {EMPTINESS_TIMESTAMP: None}
 
 

@@ -10,7 +10,14 @@ from nodeless.model.instructions import (
     UpdateClaimStatus,
     UpdateNode,
 )
-from nodeless.model.labels import INITIALIZED, REGISTERED, TERMINATION_FINALIZER, UNREGISTERED_TAINT
+from nodeless.model.labels import (
+    INITIALIZED,
+    LAUNCHED_FOR_GANG,
+    LAUNCHED_FOR_REQUEST,
+    REGISTERED,
+    TERMINATION_FINALIZER,
+    UNREGISTERED_TAINT,
+)
 from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, READY, REGISTERED_CONDITION
 from nodeless.model.taints import Taint
 from nodeless.nodeclaim import ClaimView, step
@@ -68,7 +75,10 @@ def test_mc_05_a_node_that_once_joined_is_never_given_up_for_not_joining():
 def test_mc_03_a_node_that_joins_gets_labels_owner_and_finalizer_and_loses_the_unregistered_taint():
     dedicated, startup = Taint("dedicated", "NoSchedule", "web"), Taint("cilium", "NoExecute")
     claim = a_launched_claim(
-        labels={"team": "web"}, annotations={"note": "x"}, taints=(dedicated,), startup_taints=(startup,)
+        labels={"team": "web"},
+        annotations={"note": "x", LAUNCHED_FOR_GANG: "default/train", LAUNCHED_FOR_REQUEST: "default/job"},
+        taints=(dedicated,),
+        startup_taints=(startup,),
     )
     update, event, status = step(ClaimView(claim, a_joining_node(taints=(UNREGISTERED,))), NOW).instructions
     assert event.reason == "Registered"

@@ -83,7 +83,7 @@ def test_a_claim_finds_its_node_by_provider_id_and_the_node_its_claim():
 def test_nominations_are_extended_never_shortened():
     claim = events.ClaimSeen(a_claim("a"))
     snapshot = replay([claim, events.Nominated("a", NOW + 20), events.Nominated("a", NOW + 10)])
-    assert snapshot.nominated("a", NOW + 15)
+    assert snapshot.is_nominated("a", NOW + 15)
 
 
 def test_nothing_is_kept_of_nominations_of_what_is_gone():

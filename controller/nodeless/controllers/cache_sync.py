@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 5.0
 
 async def wait_for_cache_sync(cluster: Cluster, recorder: Recorder) -> None:
     """Wait until every kind has been listed once, and tell pods what is in the way meanwhile."""
-    waiting = asyncio.ensure_future(cluster.synced())
+    waiting = asyncio.ensure_future(cluster.wait_for_sync())
     try:
         while not (await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS))[0]:
             _tell(cluster, recorder)

@@ -11,6 +11,9 @@ from typing import Any, Protocol
 from nodeless.cloudprovider import CloudProvider
 from nodeless.controllers.disruption.controller import DisruptionLoop
 from nodeless.controllers.disruption.drift import DriftLoop
+from nodeless.controllers.disruption.gang_pauses import PAUSES_NAME
+from nodeless.controllers.disruption.gangs import GangLoop
+from nodeless.controllers.disruption.request_nodes import RequestNodeLoop
 from nodeless.controllers.error_boundary import ErrorBoundary
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
@@ -32,15 +35,19 @@ from nodeless.controllers.provisioning.capacity_buffers import Buffers
 from nodeless.controllers.provisioning.controller import Provisioning, Record
 from nodeless.controllers.provisioning.nominations import PodNominator
 from nodeless.controllers.provisioning.provisioning_requests import Requests
+from nodeless.controllers.provisioning.resizes import ResizeLoop
 from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.controllers.unread_objects import UnreadObjects
 from nodeless.kube import ApiClient, Watched, watched_kinds
 from nodeless.kube.cluster import Cluster
+from nodeless.kube.config_maps import KeptData
 from nodeless.kube.event_recorder import Recorder
+from nodeless.kube.gangs import watched_gang_sizes
 from nodeless.kube.kinds import watched_guard
 from nodeless.kube.leader_election import Leadership
 from nodeless.kube.overlays import watched_overlays
 from nodeless.kube.provisioning_requests import watched_placeholders
+from nodeless.kube.vertical_autoscaling import watched_vertical_autoscalers
 from nodeless.operator.failpoints import Failpoint, pass_by
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
@@ -80,10 +87,14 @@ class Controllers:
     offering_metrics: OfferingMetricsLoop
     disruption: DisruptionLoop
     drift: DriftLoop
+    gangs: GangLoop
     measured_capacity: MeasuredCapacity
     neighbors: NeighborLoop
+    resizes: ResizeLoop
     #: Where NodeOverlays are turned on.
     overlays: OverlayLoop | None = None
+    #: Where provisioning requests are turned on.
+    request_nodes: RequestNodeLoop | None = None
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -103,8 +114,11 @@ class Controllers:
             self.offering_metrics,
             self.disruption,
             self.drift,
+            self.gangs,
             self.measured_capacity,
             self.neighbors,
+            self.resizes,
+            *((self.request_nodes,) if self.request_nodes is not None else ()),
         )
 
     def use(self, settings: GlobalSettings) -> None:
@@ -112,6 +126,8 @@ class Controllers:
         self.provisioning.use(settings)
         self.disruption.use(settings)
         self.drift.use(settings)
+        self.gangs.use(settings)
+        self.resizes.use(settings)
 
     async def watch(self) -> None:
         """Keep the snapshot current until cancelled."""
@@ -162,9 +178,22 @@ def build_controllers(
     )
     nominator = PodNominator(client, cluster, executor.assert_leading, boundary("pod"))
     buffers = Buffers(client, cluster, boundary("capacity buffer"))
-    requests = Requests(client, recorder, metrics, boundary("provisioning request"))
+    requests = Requests(client, recorder, metrics, boundary("provisioning request"), timing)
+    pauses = KeptData(client, namespace, PAUSES_NAME)
+    gangs = GangLoop(cluster, executor, recorder, settings, metrics, timing, pauses)
     provisioning = Provisioning(
-        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator, traces, requests
+        cluster,
+        cloud,
+        executor,
+        recorder,
+        metrics,
+        settings,
+        record,
+        buffers,
+        nominator,
+        traces,
+        requests,
+        prepare=gangs.restore,
     )
     launcher = Launcher(
         executor,
@@ -181,9 +210,11 @@ def build_controllers(
         cluster=cluster,
         unread=UnreadObjects(boundary("object")),
         kinds=(
-            *watched_kinds(report_invalid),
+            *watched_kinds(report_invalid, container_requests=settings.vertical_autoscalers),
+            *watched_gang_sizes(),
             *watched_placeholders(settings.capacity_buffers, settings.provisioning_requests),
             *(watched_overlays() if settings.node_overlays else ()),
+            *(watched_vertical_autoscalers() if settings.vertical_autoscalers else ()),
             watched_guard(namespace, GUARD_NAME),
         ),
         executor=executor,
@@ -201,11 +232,16 @@ def build_controllers(
         offering_metrics=OfferingMetricsLoop(cluster, cloud, metrics.offerings),
         disruption=DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics, timing),
         drift=DriftLoop(cluster, cloud, executor, metrics, settings, timing),
+        gangs=gangs,
         measured_capacity=MeasuredCapacity(client, cluster, cloud, namespace),
         neighbors=NeighborLoop(client, cluster, recorder, timing),
+        resizes=ResizeLoop(cluster, cloud, recorder, metrics, settings, timing),
         overlays=OverlayLoop(
             client, cluster, cloud, executor.assert_leading, boundary("node overlay"), timing
         )
         if settings.node_overlays
+        else None,
+        request_nodes=RequestNodeLoop(cluster, executor, metrics, timing)
+        if settings.provisioning_requests
         else None,
     )

@@ -133,7 +133,7 @@ class BalancedScore:
         for key in sorted({candidate.pool.key for candidate in ending if candidate.pool.balanced}):
             mine = [candidate for candidate in ending if candidate.pool.key == key]
             share = sum(candidate.price or 0.0 for candidate in mine) / price if price else 0.0
-            verdict = self._unbalanced(key, mine, saving * share)
+            verdict = self._find_imbalance(key, mine, saving * share)
             if verdict is not None:
                 return verdict
         return self._not_repaid(ending, saving, bought)
@@ -152,7 +152,7 @@ class BalancedScore:
         )
         return Verdict(VerdictCode.NOT_REPAID, text)
 
-    def _unbalanced(self, key: str, mine: Sequence[Candidate], saving: float) -> Verdict | None:
+    def _find_imbalance(self, key: str, mine: Sequence[Candidate], saving: float) -> Verdict | None:
         totals, moved = self._totals[key], sum(candidate.disturbance for candidate in mine)
         reached = score(saving, moved, totals)
         if reached >= LEAST_SCORE:

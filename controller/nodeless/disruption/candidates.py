@@ -1,7 +1,8 @@
 """Which nodes may be disrupted at all, what they cost, and how much it would disturb.
 
 A node whose pods are dearer to move is moved later: the order is by price saved for each
-unit of disturbance, price / (1 + sum of the pods' positive eviction costs).
+unit of disturbance, price / (1 + sum of the pods' positive eviction costs). Of a gang, moving one
+pod stops all: the node of one member disturbs as much as those of all members together.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from nodeless.api.times import parse_time
 from nodeless.disruption.blocking import Blocking
 from nodeless.disruption.faults import AtWork
+from nodeless.disruption.gangs import GangCosts, gangs_on
 from nodeless.model.disruption import Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import (
@@ -40,6 +42,8 @@ class Candidate:
     """US dollars an hour; None: the catalog does not know its offering."""
     blocked: Verdict | None
     """What keeps its pods from being evicted."""
+    others: float = 0.0
+    """Eviction costs of pods on other nodes that run together with one of its pods or not at all."""
 
     @property
     def name(self) -> str:
@@ -51,7 +55,7 @@ class Candidate:
 
     @property
     def disturbance(self) -> float:
-        return disturbance_of(self.pods)
+        return disturbance_of(self.pods) + self.others
 
     @property
     def empty(self) -> bool:
@@ -100,13 +104,15 @@ class CandidateBuilder:
     def __init__(self, snapshot: Snapshot, catalog: Catalog, now: float) -> None:
         self._snapshot, self._now = snapshot, now
         self._prices, self._blocking = Prices(catalog), Blocking(snapshot)
+        self._gangs = GangCosts(snapshot)
 
     def candidate(self, claim: NodeClaim, node: Node, pool: Pool) -> Candidate:
         """What there is to say about a node, whether it may be disrupted or not."""
         pods = tuple(self._snapshot.pods_on(node.name))
         moving = tuple(pod for pod in pods if pod.reschedulable)
         blocked = self._blocking.first_blocker(pods, self._now)
-        return Candidate(claim, node, pool, moving, self._prices.of(node, pool), blocked)
+        price, others = self._prices.of(node, pool), self._gangs.of_others(moving)
+        return Candidate(claim, node, pool, moving, price, blocked, others)
 
 
 def claims_by_replacement(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
@@ -145,8 +151,11 @@ def _obstacles(
             yield Verdict(VerdictCode.PAUSED, f"{subject} has the annotation {PAUSE}=true")
     if node is not None and node.annotations.get(DO_NOT_DISRUPT) == "true":
         yield Verdict(VerdictCode.NODE_PROTECTED, f"the node has the annotation {DO_NOT_DISRUPT}=true")
-    if snapshot.nominated(claim.name, now) or (node is not None and snapshot.nominated(node.name, now)):
+    if snapshot.is_nominated(claim.name, now) or (node is not None and snapshot.is_nominated(node.name, now)):
         yield Verdict(VerdictCode.NOMINATED, "pods are expected on it")
+    if gangs := gangs_on(claim):
+        text = f"it was launched for gang {', '.join(gangs)}, which is not whole yet"
+        yield Verdict(VerdictCode.GANG_INCOMPLETE, text)
     if (resting := cooling_down(claim, now)) is not None:
         yield resting
 

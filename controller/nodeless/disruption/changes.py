@@ -26,9 +26,14 @@ _RULES = {
     "volumes": "PersistentVolume",
     "storage_classes": "StorageClass",
     "csi_nodes": "CSINode",
+    "resource_claims": "ResourceClaim",
+    "resource_claim_templates": "ResourceClaimTemplate",
+    "resource_slices": "ResourceSlice",
+    "device_classes": "DeviceClass",
     "capacity_buffers": "CapacityBuffer",
     "provisioning_requests": "ProvisioningRequest",
     "node_overlays": "NodeOverlay",
+    "vertical_autoscalers": "VerticalPodAutoscaler",
 }
 
 

@@ -17,6 +17,7 @@ from nodeless.disruption.simulation import (
     schedule_pending,
     with_buffers,
 )
+from nodeless.disruption.vertical_targets import with_vertical_targets
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
@@ -48,7 +49,7 @@ class DisruptionContext:
         chosen = {name: command for command in memory.commands for name in command.claims}
         self.policy, self.now, self.tried = policy, now, memory.tried
         solving = policy.solving
-        snapshot = with_buffers(snapshot, catalog, solving)
+        snapshot = with_buffers(with_vertical_targets(snapshot, catalog), catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
         self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, excluded)
@@ -84,7 +85,7 @@ class DisruptionContext:
         self._scheduled = replace(before, snapshot=apply_command(before.snapshot, candidate, placements))
         self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
 
-    def left(self, reason: DisruptionReason) -> dict[str, int]:
+    def remaining_budgets(self, reason: DisruptionReason) -> dict[str, int]:
         return {
             key: allowance(self.snapshot, pool, reason, self.now).remaining
             for key, pool in self.snapshot.pools.items()

@@ -26,7 +26,11 @@ from nodeless.model.labels import DO_NOT_CONSOLIDATE
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
+from nodeless.nodeclaim.checkpoints import instance_ends
 from nodeless.state.last_pod_event_time import consolidates_after, last_pod_event_time
+
+#: Seconds before the known end of an instance (a capacity block's) from which no pod is moved to its node.
+ENDS_SOON = 2 * 3600.0
 
 
 def disrupt(
@@ -206,19 +210,22 @@ class DisruptionMethods(DisruptionContext):
             self.catalog,
             self.policy,
             self.now,
-            self.closed(),
+            self.closed_nodes(),
             tried=self.tried,
             at=self.at,
             searches=searches,
         )
 
-    def closed(self) -> frozenset[str]:
-        """Nodes that changed a short while ago: no pod is moved there."""
+    def closed_nodes(self) -> frozenset[str]:
+        """Nodes that changed a short while ago, or end soon: no pod is moved there."""
         names = set()
         for claim in self.snapshot.claims.values():
             node, pool = self.snapshot.node_of(claim), self.snapshot.pools.get(str(claim.pool))
             after = consolidates_after(pool) if pool is not None else None
             if node is not None and after and last_pod_event_time(claim) + after > self.now:
+                names.add(node.name)
+            ends = instance_ends(claim)
+            if node is not None and ends is not None and ends - self.now < ENDS_SOON:
                 names.add(node.name)
         return frozenset(names)
 

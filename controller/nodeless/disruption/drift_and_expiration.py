@@ -22,7 +22,7 @@ def replacement_commands(
     context: DisruptionContext, reason: DisruptionReason, kinds: Sequence[str] = (PROVISIONER, NODE_POOL_KIND)
 ) -> tuple[Command, ...]:
     """The commands of expired or drifted nodes of these kinds of pools."""
-    left, commands = context.left(reason), []
+    left, commands = context.remaining_budgets(reason), []
     busy = {str(context.snapshot.claims[name].pool) for name in claims_by_replacement(context.snapshot)}
     pools = {candidate.pool.key for candidate in context.candidates if candidate.pool.reference.kind in kinds}
     for pool in sorted(pools):

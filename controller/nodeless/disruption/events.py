@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.model.instructions import PublishEvent
-from nodeless.model.labels import DO_NOT_DISRUPT
+from nodeless.model.labels import CHECKPOINT_GRACE, DO_NOT_DISRUPT
 from nodeless.model.nodes import INITIALIZED_CONDITION, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.checkpoints import invalid_checkpoint_grace
 from nodeless.state.protection import unreadable_protection
 
 BLOCKED = "Blocked"
@@ -31,26 +32,23 @@ def command_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
 
 
 def invalid_annotation_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
-    """A warning for each running pod that asks for protection in words that mean none (Karpenter's event)."""
-    found = (
-        (pod, value)
-        for pod in snapshot.pods.values()
-        if pod.node_name and not pod.terminal and (value := unreadable_protection(pod)) is not None
-    )
-    return tuple(_invalid(pod, value) for pod, value in sorted(found, key=lambda pool: pool[0].key))
+    """A warning for each running pod that asks for protection, or for time, in words that mean none."""
+    pods = [pod for pod in snapshot.pods.values() if pod.annotations and pod.node_name and not pod.terminal]
+    return tuple(event for pod in sorted(pods, key=lambda pod: pod.key) for event in _invalid(pod))
 
 
-def _invalid(pod: Pod, value: str) -> PublishEvent:
-    message = f"{DO_NOT_DISRUPT}={value!r} protects nothing; hint: write true, or a duration such as 30m"
+def _invalid(pod: Pod) -> Iterator[PublishEvent]:
+    if (value := unreadable_protection(pod)) is not None:
+        message = f"{DO_NOT_DISRUPT}={value!r} protects nothing; hint: write true, or a duration such as 30m"
+        yield _warning(pod, "InvalidDoNotDisruptAnnotation", message)
+    if (value := invalid_checkpoint_grace(pod)) is not None:
+        message = f"{CHECKPOINT_GRACE}={value[:64]!r} gives no time; hint: write a duration such as 10m"
+        yield _warning(pod, "InvalidCheckpointGrace", message)
+
+
+def _warning(pod: Pod, reason: str, message: str) -> PublishEvent:
     return PublishEvent(
-        "disruption",
-        "Pod",
-        pod.name,
-        "Warning",
-        "InvalidDoNotDisruptAnnotation",
-        message,
-        namespace=pod.namespace,
-        uid=pod.uid,
+        "disruption", "Pod", pod.name, "Warning", reason, message, namespace=pod.namespace, uid=pod.uid
     )
 
 

@@ -14,7 +14,7 @@ from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import untolerated
+from nodeless.model.taints import find_untolerated
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, prefers_only
 from nodeless.scheduling.pods.daemons import with_observed_requests
 
@@ -60,7 +60,7 @@ class LeastPrices:
     def _by_amount(self, candidates: Sequence[Candidate]) -> Iterator[float]:
         """Processors, and memory: each unit costs what it costs where it is cheapest."""
         rows = [self._capacity.row(pod.shape.requests) for candidate in candidates for pod in candidate.pods]
-        needed = np.array(rows).sum(axis=0) - self._capacity.absorbed(candidates)
+        needed = np.array(rows).sum(axis=0) - self._capacity.absorbable_amounts(candidates)
         for name in (CPU, MEMORY):
             column = self._capacity.resources.index(name)
             if needed[column] > 0:
@@ -101,7 +101,7 @@ def _daemons_of_all_nodes(
     hard = [taint for taint in pool.taints if not prefers_only(taint)]
     for daemon_set in with_observed_requests(snapshot).values():
         shape = daemon_set.shape
-        tolerated = untolerated(hard, shape.tolerations) is None
+        tolerated = find_untolerated(hard, shape.tolerations) is None
         if tolerated and not shape.invalid and _chooses_nothing(shape, labels):
             yield shape.requests
 

@@ -113,7 +113,7 @@ class NodeCapacity:
         some += [i for i in order if fits_large[i]][: _TARGETS // 3]
         return tuple(self.names[i] for i in dict.fromkeys(some))
 
-    def absorbed(self, candidates: Sequence[Candidate]) -> Amounts:
+    def absorbable_amounts(self, candidates: Sequence[Candidate]) -> Amounts:
         """The most that all nodes but the candidates' can take together."""
         total: Amounts = np.maximum(self.free[self._others(candidates)], 0.0).sum(axis=0)
         return total

@@ -46,7 +46,7 @@ def repair_commands(context: DisruptionContext) -> tuple[Command, ...]:
     due = _due(context)
     if context.policy.legacy_repair:
         return tuple(_termination_commands(context, due))
-    left = context.left(DisruptionReason.UNHEALTHY)
+    left = context.remaining_budgets(DisruptionReason.UNHEALTHY)
     for name in in_order(((name, found) for name, (_, found) in due.items()), context.now):
         context.at.on(name)
         candidate, found = due[name]

@@ -20,19 +20,20 @@ A moment that turns out to change nothing costs one pass.
 import math
 from collections.abc import Iterator
 
-from nodeless.api.times import parse_life_span, parse_time
+from nodeless.api.times import parse_time
 from nodeless.disruption.command_history import HOUR, NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_controller import next_repair
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.disruption.simulation import PATIENCE
-from nodeless.model.labels import DO_NOT_DISRUPT, NOT_BEFORE
+from nodeless.model.labels import NOT_BEFORE
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Budget
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.rebooting import HISTORY_SECONDS, reboots_of
 from nodeless.state.last_pod_event_time import consolidates_after, last_pod_event_time
+from nodeless.state.protection import protected_until
 
 
 def next_requeue_at(
@@ -89,15 +90,9 @@ def _of_claim(snapshot: Snapshot, claim: NodeClaim, now: float) -> Iterator[floa
 def _of_pod(pod: Pod) -> Iterator[float]:
     if not pod.node_name:
         yield pod.created_at + PATIENCE
-    value = pod.annotations.get(DO_NOT_DISRUPT, "")
-    if not value or value == "true" or pod.started_at is None:
-        return
-    try:
-        span = parse_life_span(value)
-    except ValueError:
-        return
-    if span is not None:
-        yield pod.started_at + span
+    until = protected_until(pod)
+    if until is not None:
+        yield until
 
 
 def _of_budget(budget: Budget, now: float) -> Iterator[float]:

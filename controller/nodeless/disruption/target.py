@@ -79,7 +79,7 @@ def target(
     if not movable:
         return Target(price, price)
     outcome = simulate_scheduling(
-        context.scheduled.snapshot, movable, context.catalog, policy.solving, closed=context.closed()
+        context.scheduled.snapshot, movable, context.catalog, policy.solving, closed=context.closed_nodes()
     )
     saved = fsum(candidate.price or 0.0 for candidate in movable) - fsum(
         node.price for node in outcome.new_nodes

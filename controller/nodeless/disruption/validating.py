@@ -87,7 +87,7 @@ def _validate_command(context: DisruptionMethods, command: Command) -> Validatio
     missing = next((name for name in command.claims if name not in living), None)
     if missing is not None and (command.replacements or not some):
         return Validation(command, None, _why_missing(context, missing))
-    allowed = _within_budgets(some, context.left(command.reason))
+    allowed = _within_budgets(some, context.remaining_budgets(command.reason))
     if len(allowed) < len(some) and (command.replacements or not allowed):
         over = next(candidate for candidate in some if candidate not in allowed)
         budget = allowance(context.snapshot, over.pool, command.reason, context.now)

@@ -1,32 +1,38 @@
-"""Answers to "why": one pod or one node of a plan."""
+"""Answers to "why": one pod, workload, node or pool of a plan."""
 
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nodeless.api.times import format_time
 from nodeless.explain.decisions import Situation
-from nodeless.explain.disruption import judged
+from nodeless.explain.disruption import judged, saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
+from nodeless.explain.pool_facts import pool_facts
 from nodeless.explain.report import Launch, Unplaced, launches_of, relaxed, unplaced
+from nodeless.explain.resizes import advise_resize
 from nodeless.explain.why import why
 from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import PLANNED_BECAUSE
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Plan
+from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.workloads import kind_called, workload_of, workloads_called
+from nodeless.model.workloads import kind_called, with_kind_called, workload_of, workloads_called
+from nodeless.nodeclaim.checkpoints import instance_ends
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
+from nodeless.state.protection import protection
 from nodeless.state.saving import plain
 
 _IGNORED = "is not looked at: the scheduler has not refused it, or it is not for our nodes"
 
 
 class NotThere(LookupError):
-    """Neither pod, workload nor node; the text names what is near."""
+    """Neither pod, workload, node nor pool; the text names what is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +43,11 @@ class Answer:
     lines: tuple[str, ...]
     placed: bool = True
     """False for a pod without a place."""
+    ready: bool = True
+    """False for a pool that makes no nodes."""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The same as data, in the terms of the plan's report: `unplaced`, `node`, `launch`, `relaxed`,
-    `disruption`."""
+    """The same as data, in the terms of the plan's report: `resize`, `unplaced`, `node`, `launch`, `relaxed`,
+    `disruption`, and `pool`."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a JSON document."""
@@ -47,18 +55,24 @@ class Answer:
         return {**document, **{name: plain(fact) for name, fact in self.facts.items()}}
 
 
-def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = None) -> Answer:
-    """The answer on a pod (`namespace/name`, or its name alone), a workload or a node. Raises NotThere.
+def answer(
+    situation: Situation, plan: Plan, name: str, wider: Catalog | None = None, namespace: str = ""
+) -> Answer:
+    """The answer on a pod (`namespace/name`, or its name alone), a workload, a node, a pool. Raises NotThere.
 
-    Pods, claims and nodes go by `KIND/NAME`, too. Of a workload (`KIND/NAME`, `NAMESPACE/KIND/NAME`) the
-    first pod is told of, or the first without a place.
+    Pods, claims and nodes go by `KIND/NAME`, too, and pools do by nothing else. Of a workload (`KIND/NAME`,
+    `NAMESPACE/KIND/NAME`) the first pod is told of, or the first without a place. Pods and workloads that are
+    named without a namespace are those of `namespace`, where one is given.
     """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
+    if (pool := snapshot.pools.get(with_kind_called(name))) is not None:
+        told = pool_facts(situation, catalog, plan, pool)
+        return Answer(pool.key, tuple(told.lines()), ready=told.ready, facts={"pool": told})
     new = new_nodes(snapshot, catalog, plan)
     existing = existing_nodes(snapshot, catalog, plan)
     asked, name = name, _plain(snapshot, name)
-    keys = [key for key in snapshot.pods if name in (key, key.partition("/")[2])]
+    keys = [key for key in snapshot.pods if name in _names_of_pod(key, namespace)]
     if len(keys) > 1 and name not in keys:
         raise NotThere(f"{name} is the name of several pods; hint: say which: {listed(sorted(keys))}")
     launches = {node: launch for launch in launches_of(plan, new) for node in launch.nodes}
@@ -66,14 +80,16 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
         return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *existing), launches, wider)
     for fill in (*new, *existing):
         if fill.name == name:
-            answer_of_node = _of_node(fill, plan, launches.get(name), _planned(snapshot, fill.name))
+            answer_of_node = _of_node(fill, plan, launches.get(name), _planned(situation, fill.name))
             judgment = None if name in launches else judged(situation, name)
             if judgment is None:
                 return answer_of_node
             facts = {**answer_of_node.facts, "disruption": judgment}
             return replace(answer_of_node, lines=(*answer_of_node.lines, str(judgment)), facts=facts)
     workloads = (
-        workloads_called((pod for _, pod in sorted(snapshot.pods.items())), asked) if "/" in asked else {}
+        workloads_called((pod for _, pod in sorted(snapshot.pods.items())), asked, namespace)
+        if "/" in asked
+        else {}
     )
     if len(workloads) > 1:
         there = listed([str(each) for each in sorted(workloads)])
@@ -84,12 +100,18 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
         said = _of_pod(situation, plan, key, (*new, *existing), launches, wider)
         without = f", {len(refused)} without a place" if refused else ""
         return replace(said, subject=f"{workload}, {count(len(pods), 'pod')}{without}; {said.subject}")
-    names = [*snapshot.pods, *(fill.name for fill in (*new, *existing))]
+    names = [*snapshot.pods, *(fill.name for fill in (*new, *existing)), *snapshot.pools]
     part = name.rpartition("/")[2]
     near = [name for name in names if part in name] or difflib.get_close_matches(name, names, 5) or names
-    raise NotThere(
-        f"{asked} is neither pod, workload nor node; hint: there is {listed(sorted(near)) or 'none'}"
-    )
+    inside = f", or not of namespace {namespace}" if namespace else ""
+    there = listed(sorted(near)) or "none"
+    raise NotThere(f"{asked} is neither pod, workload, node nor pool{inside}; hint: there is {there}")
+
+
+def _names_of_pod(key: str, namespace: str) -> tuple[str, ...]:
+    """What a pod may be called: without its namespace where that is the one given, or none is."""
+    there, _, name = key.partition("/")
+    return (key, name) if namespace in ("", there) else (key,)
 
 
 def _plain(snapshot: Snapshot, name: str) -> str:
@@ -99,25 +121,29 @@ def _plain(snapshot: Snapshot, name: str) -> str:
     """
     if name in snapshot.pods:
         return name
-    *namespace, kind, plain = ("", name) if "/" not in name else name.split("/")
+    *inside, kind, plain = ("", name) if "/" not in name else name.split("/")
     kind = kind_called(kind)
     if kind == "Pod":
-        return "/".join((*namespace, plain))
+        return "/".join((*inside, plain))
     if kind == "NodeClaim" and (claim := snapshot.claims.get(plain)) is not None:
         node = snapshot.node_of(claim)
         return plain if node is None else node.name
     return plain if kind in ("Node", "NodeClaim") else name
 
 
-def _planned(snapshot: Snapshot, name: str) -> tuple[str, ...]:
+def _planned(situation: Situation, name: str) -> tuple[str, ...]:
     """What the controller noted on the claim of a node that stands, or starts, and what became of it."""
+    snapshot = situation.snapshot
     node = snapshot.nodes.get(name)
     claim = snapshot.claim_of(node) if node is not None else snapshot.claims.get(name)
     if claim is None:
         return ()
     text = claim.annotations.get(PLANNED_BECAUSE, "")
+    ends = instance_ends(claim)
+    known = (f"its instance ends at {format_time(ends)}",) if ends is not None else ()
     because = (f"when it was planned: {line}" for line in text.split("; ") if line)
-    return (*because, *_planned_pods(snapshot, claim, node.name if node is not None else ""))
+    saving = saving_work(snapshot, claim, situation.now)
+    return (*known, *saving, *because, *_planned_pods(snapshot, claim, node.name if node is not None else ""))
 
 
 def _planned_pods(snapshot: Snapshot, claim: NodeClaim, node: str) -> Iterator[str]:
@@ -136,6 +162,11 @@ def _planned_pods(snapshot: Snapshot, claim: NodeClaim, node: str) -> Iterator[s
     if number > len(pods):
         parts.append(f"{number - len(pods)} are gone")
     yield f"of the {count(number, 'pod')} that it was planned for {'; '.join(parts)}"
+
+
+def node_lines(fill: NodeFill) -> tuple[str, ...]:
+    """What a node is, how full it is, and what its workloads are."""
+    return (_bought(fill), *_held(fill))
 
 
 def _of_node(fill: NodeFill, plan: Plan, launch: Launch | None, because: tuple[str, ...] = ()) -> Answer:
@@ -170,15 +201,36 @@ def _of_pod(
         # A claim whose node has appeared: the node bears another name.
         return Answer(subject, (f"lands on {home}, which has room",))
     if fill is None:
-        text = f"runs on {pod.node_name}" if pod.node_name else _IGNORED
-        return Answer(subject, (text,))
+        return _of_running(situation, pod, subject) if pod.node_name else Answer(subject, (_IGNORED,))
     lost = relaxed(situation, (relaxation for relaxation in plan.relaxations if key in relaxation.pods))
     losses = tuple(f"relaxed: {relaxation.message} [{relaxation.code}]" for relaxation in lost)
     node = _of_node(fill, plan, launches.get(home))
     where = f"a new node of {fill.pool}" if home in launches else "which has room"
     reasons = why(plan.new_nodes[int(home.removeprefix("new-")) - 1]) if home in launches else _bought(fill)
     facts = {**node.facts, "relaxed": list(lost)}
-    return Answer(subject, (f"lands on {home}, {where}", *losses, *reasons.splitlines()), facts=facts)
+    return Answer(
+        subject,
+        (f"lands on {home}, {where}", *_saving(situation, pod), *losses, *reasons.splitlines()),
+        facts=facts,
+    )
+
+
+def _of_running(situation: Situation, pod: Pod, subject: str) -> Answer:
+    """Where a pod runs, what holds its node, and what keeps it from growing."""
+    held = protection(pod, situation.now)
+    held_lines = (f"its node is not disrupted: it has {held}",) if held else ()
+    advice = advise_resize(situation, pod)
+    lines = advice.lines() if advice is not None else ()
+    facts = {} if advice is None else {"resize": advice}
+    return Answer(
+        subject, (f"runs on {pod.node_name}", *held_lines, *_saving(situation, pod), *lines), facts=facts
+    )
+
+
+def _saving(situation: Situation, pod: Pod) -> tuple[str, ...]:
+    node = situation.snapshot.nodes.get(pod.node_name)
+    claim = situation.snapshot.claim_of(node) if node is not None else None
+    return saving_work(situation.snapshot, claim, situation.now, pod.key) if claim is not None else ()
 
 
 def _home(plan: Plan, key: str) -> str:

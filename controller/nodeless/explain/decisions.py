@@ -15,7 +15,7 @@ from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
 from nodeless.state.documents import catalog_document, read_catalog, read_snapshot, snapshot_document
-from nodeless.state.saving import SavedFormatError, built, plain
+from nodeless.state.saving import SavedFormatError, build_value, plain
 
 FORMAT = "nodeless/situation"
 VERSION = 1
@@ -76,11 +76,13 @@ def read(content: bytes) -> Saved:
     situation = Situation(
         read_snapshot(_object(document, "snapshot")),
         read_catalog(_object(document, "catalog")),
-        built(Policy, document.get("policy", {}), "policy"),
-        built(float, document.get("now"), "now"),
+        build_value(Policy, document.get("policy", {}), "policy"),
+        build_value(float, document.get("now"), "now"),
     )
     return Saved(
-        situation, None if plan is None else built(Plan, plan, "plan"), str(document.get("release") or "")
+        situation,
+        None if plan is None else build_value(Plan, plan, "plan"),
+        str(document.get("release") or ""),
     )
 
 

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from nodeless.api.times import format_time
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.explain.decisions import Situation
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.draining import pods_saving_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,19 @@ def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = No
     if verdict is None:
         return Judgment(False, "NotNeeded", "another command goes first in this round")
     return Judgment(False, verdict.code, verdict.message)
+
+
+def saving_work(snapshot: Snapshot, claim: NodeClaim, now: float, key: str = "") -> tuple[str, ...]:
+    """Which pods of a claim's node, or that of a key alone, save their work before they are evicted."""
+    node = snapshot.node_of(claim)
+    if node is None:
+        return ()
+    found = pods_saving_work(claim, node, snapshot.pods_on(node.name), now)
+    return tuple(
+        f"pod {name} may save its work until {format_time(until)}"
+        for name, until in sorted(found.items())
+        if key in ("", name)
+    )
 
 
 def _claim_of(snapshot: Snapshot, name: str) -> NodeClaim | None:

@@ -18,7 +18,7 @@ from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, TaintEffect, untolerated
+from nodeless.model.taints import Taint, TaintEffect, find_untolerated
 from nodeless.model.workloads import workload_of
 
 #: Reason of the event, and code of the warnings.
@@ -114,7 +114,7 @@ class Neighbor:
         return f"its {word} {listed(self.groups, _SHOWN)} can take no pods of our pools"
 
     def _rivals(self, rivals: Rivals, with_pods: bool) -> str:
-        pods = f", {count(rivals.pods, 'pod')} of now" if rivals.pods and with_pods else ""
+        pods = f", {count(rivals.pods, 'pod')} at present" if rivals.pods and with_pods else ""
         return f" ({listed(rivals.groups, _SHOWN)}{pods})" if rivals.groups else ""
 
     def _word(self, number: int) -> str:
@@ -267,7 +267,7 @@ def _hard(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 
 def _can_go(shape: PodShape, group: _Group) -> bool:
     """Whether a group's nodes have what a pod asks of labels, and no taint against it."""
-    if untolerated(_hard(group.taints), shape.tolerations) is not None:
+    if find_untolerated(_hard(group.taints), shape.tolerations) is not None:
         return False
     wanted = (Requirement.of(key, "In", (value,)) for key, value in shape.node_selector)
     if not all(_bears(group, requirement) for requirement in wanted):

@@ -1,6 +1,6 @@
 """The cluster at a glance: each node with its fill, its price and its disruption, and what comes next."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.validating import held_by_budgets
 from nodeless.explain.decisions import Situation
+from nodeless.explain.disruption import saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.report import MONTH, Launch, launches_of
 from nodeless.explain.words import count
@@ -55,6 +56,47 @@ class Overview:
     """What empty nodes and commands that only budgets hold back would save."""
     faults: tuple[str, ...] = field(default=())
     """Claims at which the pass failed."""
+
+    def only(self, names: Collection[str], snapshot: Snapshot) -> "Overview":
+        """The part that is about some nodes and pools: pods that wait for other nodes are not counted.
+
+        Args:
+            names: Each as `Node/NAME`, `NodeClaim/NAME`, `NodePool/NAME` or `Provisioner/NAME`.
+            snapshot: Of the cluster that is seen.
+
+        Raises:
+            KeyError: One of them is not there.
+        """
+        by_name = {row.fill.name: row for row in self.rows}
+        chosen, pools = set[str](), set[str]()
+        for named in names:
+            kind, _, name = named.partition("/")
+            if named in snapshot.pools:
+                pools.add(named)
+                chosen |= {row.fill.name for row in self.rows if row.fill.pool == named}
+                continue
+            if kind == "NodeClaim" and (claim := snapshot.claims.get(name)) is not None:
+                node = snapshot.node_of(claim)
+                name = claim.name if node is None else node.name
+            if kind not in ("Node", "NodeClaim") or name not in by_name:
+                raise KeyError(named)
+            chosen.add(name)
+        launches = tuple(launch for launch in self.launches if launch.pool in pools)
+        return replace(
+            self,
+            rows=tuple(row for row in self.rows if row.fill.name in chosen),
+            launches=launches,
+            waiting=sum(launch.count * pods for launch in launches for _, pods in launch.workloads),
+            placed=0,
+            refused=0,
+            commands=tuple(
+                command
+                for command in self.commands
+                if chosen & {_node_name(snapshot, claim) for claim in command.claims}
+            ),
+            held=0.0,
+            faults=tuple(name for name in self.faults if _node_name(snapshot, name) in chosen),
+        )
 
     @property
     def price(self) -> float:
@@ -160,6 +202,13 @@ def overview(situation: Situation, policy: DisruptionPolicy | None = None) -> Ov
     )
 
 
+def _node_name(snapshot: Snapshot, name: str) -> str:
+    """The name by which a claim is in the overview."""
+    claim = snapshot.claims.get(name)
+    node = snapshot.node_of(claim) if claim is not None else None
+    return name if node is None else node.name
+
+
 def _node_row(situation: Situation, decisions: Decisions, fill: NodeFill) -> NodeRow:
     snapshot = situation.snapshot
     node = snapshot.nodes.get(fill.name)
@@ -170,12 +219,14 @@ def _node_row(situation: Situation, decisions: Decisions, fill: NodeFill) -> Nod
         return NodeRow(fill, age)
     _, pods = planned_for(snapshot, claim)
     kept = sum(node is not None and pod.node_name == node.name for pod in pods)
-    return NodeRow(fill, age, len(pods), kept, *_judgment(snapshot, decisions, claim))
+    return NodeRow(fill, age, len(pods), kept, *_judgment(situation, decisions, claim))
 
 
-def _judgment(snapshot: Snapshot, decisions: Decisions, claim: NodeClaim) -> tuple[bool, str, str]:
+def _judgment(situation: Situation, decisions: Decisions, claim: NodeClaim) -> tuple[bool, str, str]:
+    snapshot = situation.snapshot
     if claim.deletion_timestamp is not None:
-        return True, "Terminating", "it is being drained or terminated"
+        saving = saving_work(snapshot, claim, situation.now)
+        return True, "Terminating", "; ".join(("it is being drained or terminated", *saving))
     condition = claim.condition(DISRUPTION_REASON)
     if condition is not None and condition.status == "True":
         return True, condition.reason, condition.message or "it was decided earlier"

@@ -32,6 +32,7 @@ def packing_answer(problem: str, pods: Mapping[str, str], plan: Plan) -> dict[st
         "totalHourlyPrice": round(plan.cost_per_hour, 9),
         "lowerBound": None if plan.lower_bound is None else round(plan.lower_bound, 9),
         "gap": None if plan.gap is None else round(plan.gap, 9),
+        "provedCheapest": plan.proved_cheapest,
         "timedOut": False,
         "newNodes": _folded(plan.new_nodes, pods),
         "existingNodes": [{"name": name, "pods": _counted(there[name], pods)} for name in sorted(there)],

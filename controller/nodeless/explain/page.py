@@ -114,7 +114,9 @@ def _cards(report: Report) -> str:
             "nodes to launch" + (f", beside {existing:,} that exist" if existing else ""),
         ),
     ]
-    if cost.gap is not None and cost.added > 0:
+    if cost.proved_cheapest and cost.added > 0:
+        cards.append(("Cheapest", "proved: no other plan for these pods costs less"))
+    elif cost.gap is not None and cost.added > 0:
         cards.append(
             (f"{100 * cost.gap:.1f} %", "of what is added is the most that any other plan could save")
         )

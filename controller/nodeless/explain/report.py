@@ -16,6 +16,7 @@ from nodeless.model.bill import BillPart
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
+from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.diagnostics.changes import Trial
@@ -42,6 +43,8 @@ class Cost:
     """Nodes that stand and whose price is not known: they are not in `before`."""
     lower_bound: float | None = None
     gap: float | None = None
+    proved_cheapest: bool = False
+    """Whether no other plan adds less."""
     parts: tuple[BillSum, ...] = ()
     """What is added, by part of the nodes' bills; none where only instances are priced."""
 
@@ -161,6 +164,7 @@ class Report:
             },
             "lowerBoundPerHour": cost.lower_bound,
             "gap": cost.gap,
+            "provedCheapest": cost.proved_cheapest,
             "unpricedNodes": cost.unpriced,
             "addedByPart": {part.name: part.dollars for part in cost.parts},
         }
@@ -192,6 +196,7 @@ def report(
             unpriced=sum(price is None for price in prices),
             lower_bound=plan.lower_bound,
             gap=plan.gap,
+            proved_cheapest=plan.proved_cheapest,
             parts=sums(node.alternatives[0].offering.parts for node in plan.new_nodes),
         ),
         nodes=(*new, *existing),
@@ -213,7 +218,7 @@ def unplaced(
         Unplaced(
             code,
             tuple(refusal.pod for refusal in members),
-            _workloads(situation, (refusal.pod for refusal in members)),
+            workloads_of(situation.snapshot, (refusal.pod for refusal in members)),
             obstacles,
             helping(situation, members, wider) if number < GROUPS_HELPED else (),
         )
@@ -225,7 +230,10 @@ def relaxed(situation: Situation, relaxations: Iterable[Relaxation]) -> tuple[Re
     """What placed pods do not get, with their workloads."""
     return tuple(
         RelaxedPreferences(
-            relaxation.code, relaxation.message, relaxation.pods, _workloads(situation, relaxation.pods)
+            relaxation.code,
+            relaxation.message,
+            relaxation.pods,
+            workloads_of(situation.snapshot, relaxation.pods),
         )
         for relaxation in relaxations
     )
@@ -258,10 +266,11 @@ def _obstacles(refusal: Refusal) -> tuple[Obstacle, ...]:
     return tuple(Obstacle(code, message, tuple(names)) for (code, message), names in pools.items())
 
 
-def _workloads(situation: Situation, pods: Iterable[str]) -> tuple[tuple[Workload, int], ...]:
+def workloads_of(snapshot: Snapshot, pods: Iterable[str]) -> tuple[tuple[Workload, int], ...]:
+    """The workloads of pods, by key, each with how many of these are its own."""
     counts: dict[Workload, int] = {}
     for key in pods:
-        workload = workload_of(situation.snapshot.pods[key])
+        workload = workload_of(snapshot.pods[key])
         counts[workload] = counts.get(workload, 0) + 1
     return tuple(sorted(counts.items()))
 
@@ -307,7 +316,7 @@ def _landings(situation: Situation, plan: Plan, fills: tuple[NodeFill, ...]) -> 
             _count(new, workload_of(pods[key]), fill.name)
     for key, name in plan.placements.items():
         _count(existing, workload_of(pods[key]), name)
-    refused = dict(_workloads(situation, (refusal.pod for refusal in plan.refusals)))
+    refused = dict(workloads_of(situation.snapshot, (refusal.pod for refusal in plan.refusals)))
     return tuple(
         Landing(
             workload,

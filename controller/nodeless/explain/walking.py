@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeless.disruption import DisruptionPolicy, Step, Target, path, target
+from nodeless.explain.advice.bill import is_ours
 from nodeless.explain.decisions import Situation
 from nodeless.explain.words import count, listed, price
 from nodeless.model.plan import PlannedNode
+from nodeless.model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,21 @@ def consolidation_path(situation: Situation, policy: DisruptionPolicy | None = N
     chosen = replace(policy or DisruptionPolicy(), solving=solving)
     given = situation.snapshot, situation.catalog, chosen, situation.now
     return ConsolidationPath(target(*given), path(*given))
+
+
+def unclaimed_notes(snapshot: Snapshot) -> list[str]:
+    """A line on nodes of pools that consolidation does not see, for their claims are not there."""
+    unclaimed = [
+        node
+        for node in snapshot.nodes.values()
+        if is_ours(snapshot, node) and snapshot.claim_of(node) is None
+    ]
+    if not unclaimed:
+        return []
+    return [
+        f"{count(len(unclaimed), 'node')} of pools without a NodeClaim or Machine in the input: in no figure "
+        "of the target of consolidation; hint: add kubectl get nodeclaims -o yaml"
+    ]
 
 
 def _step_text(step: Step) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.words import listed
+from nodeless.explain.words import count, listed
 from nodeless.model import events
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import InstanceType, Offering
@@ -34,30 +34,50 @@ class BadChange(ValueError):
     """A change that cannot be made; the text says why and what may be written."""
 
 
-def changed(situation: Situation, change: str) -> Situation:
-    """The situation after one change. Raises BadChange."""
+def changed(situation: Situation, change: str, namespace: str = "") -> Situation:
+    """The situation after one change. Raises BadChange.
+
+    Args:
+        situation: As it is.
+        change: What is changed.
+        namespace: Of workloads that are named without one; empty: any.
+    """
     word, _, argument = change.partition("=")
-    change_of = _CHANGES.get(word)
-    if change_of is None and word != "add":
+    if word not in _EXAMPLES:
         near = difflib.get_close_matches(word, _EXAMPLES, 1)
         meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(_EXAMPLES)}"
         raise BadChange(f"change {change!r} is not known; hint: {meant}")
-    if change_of is None or (not argument and word != "without-spot"):
+    if word == "add" or (not argument and word != "without-spot"):
         raise BadChange(f"change {word!r} needs something to work on; hint: {_EXAMPLES[word]}")
-    return change_of(situation, argument)
+    if word in _CHANGES_OF_WORKLOADS:
+        return _CHANGES_OF_WORKLOADS[word](situation, argument, namespace)
+    return _CHANGES[word](situation, argument)
 
 
-def _scale(situation: Situation, argument: str) -> Situation:
+def pods_of_namespace(situation: Situation, namespace: str, notes: list[str]) -> Situation:
+    """The situation as if the pods of no other namespace waited; a note says how many of them do."""
+    snapshot = situation.snapshot
+    others = [key for key, pod in snapshot.pods.items() if pod.provisionable and pod.namespace != namespace]
+    for key in others:
+        snapshot = apply(snapshot, events.PodGone(key))
+    if others:
+        notes.append(
+            f"pods of namespace {namespace} alone: {count(len(others), 'pending pod')} of others left out"
+        )
+    return replace(situation, snapshot=snapshot)
+
+
+def _scale(situation: Situation, argument: str, namespace: str) -> Situation:
     name, _, text = argument.rpartition(":")
     if not name or not text.isdigit() or int(text) > MOST_PODS:
         raise BadChange(f"scale={argument}: no number of pods; hint: {_EXAMPLES['scale']}")
-    for workload, pods in _workloads(situation, "scale", name).items():
+    for workload, pods in _workloads(situation, "scale", name, namespace).items():
         situation = _scaled(situation, workload, pods, int(text))
     return situation
 
 
-def _remove(situation: Situation, argument: str) -> Situation:
-    for workload, pods in _workloads(situation, "remove", argument).items():
+def _remove(situation: Situation, argument: str, namespace: str) -> Situation:
+    for workload, pods in _workloads(situation, "remove", argument, namespace).items():
         situation = _scaled(situation, workload, pods, 0)
     return situation
 
@@ -100,15 +120,21 @@ def _without_node(situation: Situation, argument: str) -> Situation:
     return replace(situation, snapshot=without_nodes(situation.snapshot, names))
 
 
+def without_place(pod: Pod) -> Pod:
+    """The pod as it is where it looks for a place."""
+    return replace(pod, node_name="", phase="Pending", unschedulable=True, ready=False, resize=None)
+
+
 def without_nodes(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
     """The nodes are gone, and the pods that they ran (but for daemons') look for a place."""
     for name in names:
         node = snapshot.nodes[name]
         claim = snapshot.claim_of(node)
         for pod in list(snapshot.pods_on(name)):
-            pending = replace(pod, node_name="", phase="Pending", unschedulable=True, ready=False)
             moved = pod.occupies and pod.deletion_timestamp is None
-            snapshot = apply(snapshot, events.PodSeen(pending) if moved else events.PodGone(pod.key))
+            snapshot = apply(
+                snapshot, events.PodSeen(without_place(pod)) if moved else events.PodGone(pod.key)
+            )
         snapshot = apply(snapshot, events.NodeGone(name))
         if claim is not None:
             snapshot = apply(snapshot, events.ClaimGone(claim.name))
@@ -220,9 +246,11 @@ def _node_fee(situation: Situation, argument: str) -> Situation:
     return replace(situation, policy=replace(situation.policy, node_fee=fee))
 
 
-_CHANGES: dict[str, Callable[[Situation, str], Situation]] = {
+_CHANGES_OF_WORKLOADS: dict[str, Callable[[Situation, str, str], Situation]] = {
     "scale": _scale,
     "remove": _remove,
+}
+_CHANGES: dict[str, Callable[[Situation, str], Situation]] = {
     "without-pool": _without_pool,
     "without-node": _without_node,
     "without-type": _without_type,
@@ -251,16 +279,19 @@ _EXAMPLES = {
     "node-fee": "node-fee=0.01, in US dollars an hour",
     "add": "add=FILE, manifests of pods, workloads, pools",
 }
+#: What changes begin with.
+WORDS = tuple(_EXAMPLES)
 
 
-def _workloads(situation: Situation, word: str, argument: str) -> dict[Workload, list[Pod]]:
+def _workloads(situation: Situation, word: str, argument: str, namespace: str) -> dict[Workload, list[Pod]]:
     living = [pod for _, pod in sorted(situation.snapshot.pods.items()) if not pod.terminal]
-    chosen = workloads_called(living, argument)
+    chosen = workloads_called(living, argument, namespace)
     if not chosen:
         there = (
             listed([str(each) for each in sorted(set(map(workload_of, living)))], 8) or "no workload at all"
         )
-        raise BadChange(f"{word}={argument}: no such workload; hint: there is {there}")
+        inside = f" in namespace {namespace}" if namespace else ""
+        raise BadChange(f"{word}={argument}: no such workload{inside}; hint: there is {there}")
     return chosen
 
 

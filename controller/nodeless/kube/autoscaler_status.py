@@ -58,11 +58,11 @@ def groups_of(manifest: Mapping[str, Any]) -> tuple[ScalingGroup, ...]:
     except (yaml.YAMLError, ValueError, RecursionError):
         document = None
     listed = document.get("nodeGroups") if isinstance(document, Mapping) else None
-    found = _listed(listed) if isinstance(listed, list) else _told(text)
+    found = _read_list(listed) if isinstance(listed, list) else _read_text(text)
     return tuple(sorted(set(found)))
 
 
-def _listed(groups: list[Any]) -> Iterator[ScalingGroup]:
+def _read_list(groups: list[Any]) -> Iterator[ScalingGroup]:
     for group in groups:
         name = group.get("name") if isinstance(group, Mapping) else None
         if not isinstance(name, str) or not name:
@@ -72,7 +72,7 @@ def _listed(groups: list[Any]) -> Iterator[ScalingGroup]:
         yield ScalingGroup(name, _number(bounds.get("minSize")), _number(bounds.get("maxSize")))
 
 
-def _told(text: str) -> Iterator[ScalingGroup]:
+def _read_text(text: str) -> Iterator[ScalingGroup]:
     _, _, groups = text.partition("NodeGroups:")
     name = ""
     for line in groups.splitlines():

@@ -98,7 +98,7 @@ class Cluster:
             for reflector in self._reflectors:
                 group.create_task(reflector.run(), name=f"watch {reflector.watched.name}")
 
-    async def synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until every kind has been listed once."""
         await self._started.wait()
         for reflector in self._reflectors:
@@ -113,8 +113,12 @@ class Cluster:
         )
 
     def problems(self) -> tuple[str, ...]:
-        """What keeps a watch from working at the moment."""
-        return tuple(reflector.problem for reflector in self._reflectors if reflector.problem)
+        """What keeps a watch from working at the moment; that a kind of others is not served is none."""
+        return tuple(
+            reflector.problem
+            for reflector in self._reflectors
+            if reflector.problem and not reflector.is_done_without
+        )
 
     def newest(self, node: Node) -> Node:
         """A node of the snapshot with the newest version that is known: what a guarded write must name."""

@@ -1,4 +1,7 @@
-"""One ConfigMap, watched: its data as events of their own, for they are no part of the cluster's state."""
+"""ConfigMaps: one that is watched, its data as events of their own, and one in which a controller keeps data.
+
+Neither is a part of the cluster's state.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from nodeless.kube.client import ApiClient
+from nodeless.kube.errors import ApiError
 from nodeless.kube.reflector import WatchedKind
 
 
@@ -35,6 +40,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 _CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
+_NOT_FOUND = 404
 
 
 def watched_config_map(namespace: str, name: str) -> WatchedKind[ConfigMapEvent]:
@@ -48,8 +54,50 @@ def watched_config_map(namespace: str, name: str) -> WatchedKind[ConfigMapEvent]
 
     return WatchedKind(
         f"ConfigMap {name}",
-        f"/api/v1/namespaces/{namespace}/configmaps",
+        _collection(namespace),
         decode,
         ConfigMapGone,
         field_selector=f"metadata.name={name}",
     )
+
+
+class KeptData:
+    """Data that outlive a controller, in a ConfigMap of its own."""
+
+    def __init__(self, client: ApiClient, namespace: str, name: str) -> None:
+        self._client = client
+        self._collection = _collection(namespace)
+        self._metadata = {"name": name, "namespace": namespace}
+        self._path = f"{self._collection}/{name}"
+
+    async def read(self) -> Mapping[str, str] | None:
+        """What is kept; None where there is no ConfigMap.
+
+        Raises:
+            ApiError, ApiUnavailable: It cannot be read.
+        """
+        try:
+            found = await self._client.get(self._path)
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+        return found.get("data") or {}
+
+    async def write(self, data: Mapping[str, str]) -> None:
+        """Keep these; the ConfigMap is made where there is none.
+
+        Raises:
+            ApiError, ApiUnavailable: They are not kept.
+        """
+        try:
+            await self._client.patch(self._path, {"data": data})
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata, "data": data}
+            await self._client.create(self._collection, made)
+
+
+def _collection(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"

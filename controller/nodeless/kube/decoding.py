@@ -1,6 +1,6 @@
 """From the documents to the model: pods, nodes, DaemonSets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -11,10 +11,13 @@ from nodeless.kube import documents
 from nodeless.model import pods as model
 from nodeless.model.conditions import Condition
 from nodeless.model.labels import (
+    CHECKPOINT_GRACE,
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,
     FIELD_MANAGER,
     GANG_SIZE,
+    GANG_TOPOLOGY,
+    LEADER_WORKER_SIZE,
     POD_DELETION_COST,
     POD_DISRUPTION_COST,
     SURGE,
@@ -25,7 +28,7 @@ from nodeless.model.neighbors import program_of
 from nodeless.model.nodes import Node
 from nodeless.model.provisioning_requests import CONSUME_ANNOTATIONS
 from nodeless.model.requirements import Requirement
-from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
+from nodeless.model.resources import PODS, Resources, add, format_amount, maximum, parse_resources
 from nodeless.model.taints import Taint, Toleration
 
 _POD = msgspec.json.Decoder(documents.Pod)
@@ -38,11 +41,14 @@ _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 _POD_ANNOTATIONS = (
     DO_NOT_EVICT,
     DO_NOT_DISRUPT,
+    CHECKPOINT_GRACE,
     POD_DELETION_COST,
     POD_DISRUPTION_COST,
     SURGE,
     SURGED_FOR,
     GANG_SIZE,
+    GANG_TOPOLOGY,
+    LEADER_WORKER_SIZE,
     *CONSUME_ANNOTATIONS,
 )
 _NOMINATION = "f:nominatedNodeName"
@@ -51,22 +57,30 @@ MOST_POD_BYTES = 4 * 1024 * 1024
 #: Characters of what is wrong with a pod that are kept.
 _LONGEST_PROBLEM = 500
 _RESIZE_PENDING = "PodResizePending"
-_INFEASIBLE = "Infeasible"
+#: Its reasons: the node lacks the room now; the node can never have it.
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _MIRROR = "kubernetes.io/config.mirror"
 #: Distinct pod shapes kept for sharing; a cluster has far fewer workloads than this.
 _MOST_SHAPES = 50_000
 _shapes: dict[model.PodShape, model.PodShape] = {}
+_Containers = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+_container_shapes: dict[_Containers, _Containers] = {}
 
 
-def decode_pod(raw: bytes) -> model.Pod:
-    """A pod from its JSON. Raises msgspec.DecodeError, and ValueError for one that is too large."""
+def decode_pod(raw: bytes, *, container_requests: bool = False) -> model.Pod:
+    """A pod from its JSON, on demand with what each container requests.
+
+    Raises msgspec.DecodeError, and ValueError for one that is too large.
+    """
     if len(raw) > MOST_POD_BYTES:
         raise ValueError(
             f"it is {len(raw) / 2**20:.1f} MiB as JSON, and pods of more than {MOST_POD_BYTES // 2**20} MiB"
             " are not planned for; hint: move large values into a ConfigMap or Secret",
         )
-    return _read_pod(_POD.decode(raw))
+    document = _POD.decode(raw)
+    pod = _read_pod(document)
+    return replace(pod, container_requests=_by_container(document.spec)) if container_requests else pod
 
 
 def outline_pod(raw: bytes, problem: str) -> model.Pod:
@@ -113,10 +127,24 @@ def _read_pod(document: documents.Pod) -> model.Pod:
         started_at=_time(status.startTime) if status.phase == "Running" else None,
         deletion_timestamp=_time(metadata.deletionTimestamp),
         grace_period_seconds=spec.terminationGracePeriodSeconds,
+        checkpoint_requested_at=_checkpoint_requested(annotations, conditions),
+        resize=_pending_resize(spec, status),
         mirror=_MIRROR in annotations,
         limits=_limits(spec),
+        generated_claims=tuple(
+            (status_of_claim.name, status_of_claim.resourceClaimName)
+            for status_of_claim in status.resourceClaimStatuses
+            if status_of_claim.resourceClaimName is not None
+        ),
         program=_program(spec),
     )
+
+
+def _checkpoint_requested(
+    annotations: Mapping[str, str], conditions: Mapping[str, documents.PodCondition]
+) -> float | None:
+    told = conditions.get(model.CHECKPOINT_REQUESTED) if CHECKPOINT_GRACE in annotations else None
+    return _time(told.lastTransitionTime) if told is not None and told.status == "True" else None
 
 
 def _program(spec: documents.PodSpec) -> str:
@@ -256,8 +284,10 @@ def _sidecars(spec: documents.PodSpec) -> list[documents.Container]:
     ]
 
 
-def _resource_claims(spec: documents.PodSpec, status: documents.PodStatus | None) -> tuple[str, ...]:
-    """What a pod asks of devices, without claims of which its status says that none was needed (KEP-4381)."""
+def _resource_claims(
+    spec: documents.PodSpec, status: documents.PodStatus | None
+) -> tuple[model.PodResourceClaim, ...]:
+    """A pod's claims on devices, without claims of which its status says that none was needed (KEP-4381)."""
     needless = {
         resource_claim_status.name
         for resource_claim_status in (status.resourceClaimStatuses if status is not None else ())
@@ -267,16 +297,14 @@ def _resource_claims(spec: documents.PodSpec, status: documents.PodStatus | None
     containers = (*spec.initContainers, *spec.containers)
     used = {claim.name for container in containers for claim in container.resources.claims}
     return tuple(
-        sorted(_describe_device_claim(name, declared.get(name)) for name in {*declared, *used} - needless)
+        sorted(_pod_resource_claim(name, declared.get(name)) for name in {*declared, *used} - needless)
     )
 
 
-def _describe_device_claim(name: str, claim: documents.PodResourceClaim | None) -> str:
-    if claim is None or not (claim.resourceClaimName or claim.resourceClaimTemplateName):
-        return name
-    if claim.resourceClaimName:
-        return f"{name} (ResourceClaim {claim.resourceClaimName})"
-    return f"{name} (ResourceClaimTemplate {claim.resourceClaimTemplateName})"
+def _pod_resource_claim(name: str, claim: documents.PodResourceClaim | None) -> model.PodResourceClaim:
+    if claim is None:
+        return model.PodResourceClaim(name)
+    return model.PodResourceClaim(name, claim.resourceClaimName or "", claim.resourceClaimTemplateName or "")
 
 
 def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = None) -> dict[str, int]:
@@ -287,55 +315,108 @@ def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = N
     replace the sum, and a pod-level limit counts where nothing is requested of its resource (as the API
     server fills it in for pods); the runtime class's overhead comes on top
     (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
-    While a container is resized in place it counts with the most of what is requested, granted and in use.
+    While a container, or the pod as a whole, is resized in place it counts with the most of what is
+    requested, allocated and in use; with the latter two alone while its node says that it can never grow so
+    far
+    (component-helpers' `PodRequests` with `UseStatusResources`, KEP-1287 and KEP-5419).
     """
-    held = _held_resources(status)
-    infeasible = status is not None and any(
-        condition.type == _RESIZE_PENDING and condition.reason == _INFEASIBLE
-        for condition in status.conditions
-    )
+    infeasible = status is not None and _resize_pending(status) == INFEASIBLE
+    return _requests(spec, status, _granted if infeasible else maximum)
 
-    def requests_of(container: documents.Container) -> dict[str, int]:
-        requested = _container_requests(container.resources)
-        in_use = held.get(container.name)
-        if in_use is None:
-            return requested
-        return in_use if infeasible else maximum(requested, in_use)
+
+def _granted(_requested: Resources, in_use: Resources) -> dict[str, int]:
+    return dict(in_use)
+
+
+def _requests(
+    spec: documents.PodSpec,
+    status: documents.PodStatus | None,
+    counts: Callable[[Resources, Resources], dict[str, int]],
+) -> dict[str, int]:
+    """A pod's requests, with what counts of what a container requests and what is in use of that."""
+    held = _held_resources(status)
+
+    def effective(requested: dict[str, int], in_use: dict[str, int] | None) -> dict[str, int]:
+        return requested if in_use is None else counts(requested, in_use)
 
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.initContainers:
-        requests = requests_of(container)
+        requests = _container_requests(container.resources)
         if container.restartPolicy == "Always":
-            sidecars = add(sidecars, requests)
+            sidecars = add(sidecars, effective(requests, held.get(container.name)))
             peak = maximum(peak, sidecars)
         else:
+            # These cannot be resized, and what their status says does not count.
             peak = maximum(peak, add(sidecars, requests))
-    running = add(sidecars, *(requests_of(container) for container in spec.containers))
+    running = add(
+        sidecars,
+        *(
+            effective(_container_requests(container.resources), held.get(container.name))
+            for container in spec.containers
+        ),
+    )
     needed = maximum(running, peak)
     if spec.resources is not None:
-        needed |= _pod_level_requests(spec.resources, needed)
+        asked = _pod_level_requests(spec.resources, needed)
+        counted = effective(asked, _in_use_by_pod(status))
+        needed |= {name: counted.get(name, 0) for name in asked}
     return {
         name: amount for name, amount in add(needed, parse_resources(spec.overhead)).items() if amount
     } | {PODS: 1}
 
 
+def _pending_resize(spec: documents.PodSpec, status: documents.PodStatus) -> model.PendingResize | None:
+    """The resize that waits; None also where what is asked for cannot be read: its shape says that."""
+    reason = _resize_pending(status) if spec.nodeName else ""
+    if not reason:
+        return None
+    try:
+        wanted, granted = _requests(spec, None, maximum), _requests(spec, status, _granted)
+    except ValueError:
+        return None
+    return model.PendingResize(reason, tuple(sorted(wanted.items())), tuple(sorted(granted.items())))
+
+
+def _resize_pending(status: documents.PodStatus) -> str:
+    """Why a resize of the pod waits: `Deferred`, `Infeasible`; empty: none does."""
+    return next((each.reason for each in status.conditions if each.type == _RESIZE_PENDING), "")
+
+
 def _held_resources(status: documents.PodStatus | None) -> dict[str, dict[str, int]]:
-    """By container, what its kubelet says is granted to it or in use (KEP-1287, in-place resize)."""
+    """By container, what its kubelet says is allocated to it or in use."""
     if status is None:
         return {}
     return {
-        init_container_status.name: maximum(
-            parse_resources(init_container_status.allocatedResources),
-            parse_resources(
-                init_container_status.resources.requests
-                if init_container_status.resources is not None
-                else None
-            ),
-        )
-        for init_container_status in (*status.initContainerStatuses, *status.containerStatuses)
-        if init_container_status.allocatedResources is not None
+        container.name: _in_use(container.allocatedResources, container.resources)
+        for container in (*status.initContainerStatuses, *status.containerStatuses)
+        if container.resources is not None
     }
+
+
+def _in_use_by_pod(status: documents.PodStatus | None) -> dict[str, int] | None:
+    """The same of the pod as a whole; None where its kubelet says nothing."""
+    if status is None or status.resources is None:
+        return None
+    return _in_use(status.allocatedResources, status.resources)
+
+
+def _in_use(allocated: documents.Quantities | None, actual: documents.ResourceRequirements) -> dict[str, int]:
+    return maximum(parse_resources(allocated), parse_resources(actual.requests))
+
+
+def _by_container(spec: documents.PodSpec) -> _Containers:
+    """What containers and sidecars request, one shared instance for equal ones; nothing if unreadable."""
+    try:
+        found = tuple(
+            (container.name, tuple(sorted(_container_requests(container.resources).items())))
+            for container in (*_sidecars(spec), *spec.containers)
+        )
+    except ValueError:
+        return ()
+    if len(_container_shapes) >= _MOST_SHAPES:
+        _container_shapes.clear()
+    return _container_shapes.setdefault(found, found)
 
 
 def _limits(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:

@@ -208,6 +208,8 @@ class PodMetadata(Metadata):
 
 
 class PodStatus(msgspec.Struct):
+    allocatedResources: Quantities | None = None
+    resources: ResourceRequirements | None = None
     containerStatuses: list[ContainerStatus] = []
     initContainerStatuses: list[ContainerStatus] = []
     phase: str = "Pending"
@@ -284,6 +286,39 @@ class ProvisioningRequest(msgspec.Struct):
     spec: ProvisioningRequestSpec = msgspec.field(default_factory=ProvisioningRequestSpec)
 
 
+class TargetRef(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+
+
+class UpdatePolicy(msgspec.Struct):
+    updateMode: str | None = None
+
+
+class VerticalPodAutoscalerSpec(msgspec.Struct):
+    targetRef: TargetRef = msgspec.field(default_factory=TargetRef)
+    updatePolicy: UpdatePolicy | None = None
+
+
+class ContainerRecommendation(msgspec.Struct):
+    containerName: str = ""
+    target: Quantities | None = None
+
+
+class Recommendation(msgspec.Struct):
+    containerRecommendations: list[ContainerRecommendation] | None = None
+
+
+class VerticalPodAutoscalerStatus(msgspec.Struct):
+    recommendation: Recommendation | None = None
+
+
+class VerticalPodAutoscaler(msgspec.Struct):
+    metadata: Metadata
+    spec: VerticalPodAutoscalerSpec = msgspec.field(default_factory=VerticalPodAutoscalerSpec)
+    status: VerticalPodAutoscalerStatus | None = None
+
+
 class TemplateMetadata(msgspec.Struct):
     labels: dict[str, str] = {}
 
@@ -355,3 +390,52 @@ class Node(msgspec.Struct):
     metadata: Metadata
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class PodGroupSpec(msgspec.Struct):
+    minMember: int = 0
+
+
+class PodGroup(msgspec.Struct):
+    """A PodGroup of coscheduling (`scheduling.x-k8s.io/v1alpha1`)."""
+
+    metadata: Metadata
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+
+
+class JobSpec(msgspec.Struct):
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class Job(msgspec.Struct):
+    """A Job, as far as it says how many pods it has at once."""
+
+    metadata: Metadata
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+
+
+class JobTemplate(msgspec.Struct):
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+
+
+class ReplicatedJob(msgspec.Struct):
+    replicas: int | None = None
+    template: JobTemplate = msgspec.field(default_factory=JobTemplate)
+    dependsOn: list[msgspec.Raw] = []
+
+
+class StartupPolicy(msgspec.Struct):
+    startupPolicyOrder: str = ""
+
+
+class JobSetSpec(msgspec.Struct):
+    replicatedJobs: list[ReplicatedJob] = []
+    startupPolicy: StartupPolicy | None = None
+
+
+class JobSet(msgspec.Struct):
+    """A JobSet (`jobset.x-k8s.io/v1alpha2`), as far as it says how many pods it has at once."""
+
+    metadata: Metadata
+    spec: JobSetSpec = msgspec.field(default_factory=JobSetSpec)

@@ -20,6 +20,7 @@ from nodeless.kube.decoding import (
     decode_pod,
     outline_pod,
 )
+from nodeless.kube.devices import watched_devices
 from nodeless.kube.disruption import decode_budget
 from nodeless.kube.reflector import Watched
 from nodeless.kube.storage import (
@@ -39,10 +40,16 @@ Decoded = tuple[str, tuple[events.Event, ...]]
 Decode = Callable[[bytes], Decoded]
 
 
-def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
-    """Everything that the cluster's snapshot is made of."""
+def watched_kinds(report_invalid: Report, *, container_requests: bool = False) -> tuple[Watched, ...]:
+    """Everything that the cluster's snapshot is made of; on demand with what each container requests."""
     return (
-        Watched("pods", "/api/v1/pods", _pod, events.PodGone, broken=_broken_pod),
+        Watched(
+            "pods",
+            "/api/v1/pods",
+            _pod_with_containers if container_requests else _pod,
+            events.PodGone,
+            broken=_broken_pod,
+        ),
         Watched("nodes", "/api/v1/nodes", _node, events.NodeGone),
         Watched("daemonsets", "/apis/apps/v1/daemonsets", _daemon_set, events.DaemonSetGone),
         Watched("namespaces", "/api/v1/namespaces", _namespace, events.NamespaceGone),
@@ -72,6 +79,7 @@ def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
             events.PodDisruptionBudgetGone,
         ),
         *_storage_kinds(),
+        *watched_devices(),
     )
 
 
@@ -118,6 +126,11 @@ def watched_pools(report_invalid: Report) -> tuple[Watched, ...]:
 
 def _pod(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
     pod = decode_pod(raw)
+    return pod.key, (events.PodSeen(pod),)
+
+
+def _pod_with_containers(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    pod = decode_pod(raw, container_requests=True)
     return pod.key, (events.PodSeen(pod),)
 
 

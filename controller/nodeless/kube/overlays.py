@@ -22,7 +22,7 @@ def watched_overlays() -> tuple[Watched, ...]:
             NODE_OVERLAY.path(),
             _overlay,
             events.NodeOverlayGone,
-            broken=lambda _raw, head, problem: _broken(head, problem),
+            broken=lambda _raw, head, problem: _decode_broken(head, problem),
             optional=True,
         ),
     )
@@ -34,10 +34,10 @@ def _overlay(raw: bytes) -> Decoded:
     try:
         overlay = read_overlay(manifest)
     except Exception as error:  # whatever is wrong with it, it is that overlay's trouble alone
-        return _broken(manifest, problem_of(error))
+        return _decode_broken(manifest, problem_of(error))
     return overlay.name, (events.NodeOverlaySeen(overlay),)
 
 
-def _broken(manifest: Mapping[str, Any], problem: str) -> Decoded:
+def _decode_broken(manifest: Mapping[str, Any], problem: str) -> Decoded:
     overlay = read_broken_overlay(manifest, problem)
     return overlay.name, (events.NodeOverlaySeen(overlay),)

@@ -1,4 +1,8 @@
-"""Provisioning requests as the API server tells of them; watched where they are turned on."""
+"""Provisioning requests as the API server tells of them; watched where they are turned on.
+
+Cluster Autoscaler's definition serves v1 since its version 1.31; where an older one is installed, v1beta1 is
+watched.
+"""
 
 import msgspec
 
@@ -9,19 +13,38 @@ from nodeless.kube.buffers import watched_buffers, watched_templates
 from nodeless.kube.reflector import Watched
 from nodeless.model import events
 from nodeless.model.buffers import POD_TEMPLATE
-from nodeless.model.provisioning_requests import API_VERSION, ProvisioningRequest, RequestedPods
+from nodeless.model.provisioning_requests import (
+    API_VERSION,
+    OLDER_API_VERSION,
+    ProvisioningRequest,
+    RequestedPods,
+)
 
 #: Where requests are served. Those written by v1beta1 are told by v1 as well, with the same fields.
 REQUESTS = f"/apis/{API_VERSION}/provisioningrequests"
-#: The older version, as it may stand in files.
-REQUESTS_V1BETA1 = "/apis/autoscaling.x-k8s.io/v1beta1/provisioningrequests"
+#: The older version, as it may stand in files, and as clusters with an older definition serve it alone.
+REQUESTS_V1BETA1 = f"/apis/{OLDER_API_VERSION}/provisioningrequests"
+_INSTALL = "install Cluster Autoscaler's definition of ProvisioningRequest, as for Kueue"
 _REQUEST = msgspec.json.Decoder(documents.ProvisioningRequest)
 Decoded = tuple[str, tuple[events.Event, ...]]
 
 
 def watched_requests(path: str = REQUESTS) -> Watched:
     """Provisioning requests; a cluster may do without the definition."""
-    return Watched("provisioningrequests", path, _request, events.ProvisioningRequestGone, optional=True)
+    return Watched(
+        "provisioningrequests",
+        path,
+        _request,
+        events.ProvisioningRequestGone,
+        optional=True,
+        older_path=REQUESTS_V1BETA1 if path == REQUESTS else "",
+        install=_INSTALL,
+    )
+
+
+def collection_of(request: ProvisioningRequest) -> str:
+    """The path of all requests, by the version that the cluster serves this one by."""
+    return REQUESTS_V1BETA1 if request.api_version == OLDER_API_VERSION else REQUESTS
 
 
 def watched_placeholders(buffers: bool, requests: bool) -> tuple[Watched, ...]:
@@ -53,6 +76,7 @@ def decode_request(raw: bytes) -> ProvisioningRequest:
         deletion_timestamp=parse_time(metadata.deletionTimestamp) if metadata.deletionTimestamp else None,
         conditions=conditions_of(manifest),
         details=tuple(sorted((name, str(value)) for name, value in details.items())),
+        api_version=OLDER_API_VERSION if manifest.get("apiVersion") == OLDER_API_VERSION else API_VERSION,
     )
 
 

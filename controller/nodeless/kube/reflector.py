@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: What a server answers that does not know, or not allow, the options of a streaming list.
 _INVALID_OPTIONS = 422
+_FORBIDDEN = 403
 _EXPIRED = 410
 _PAGE = 500
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
+#: While a kind of others is not served.
+_LONGEST_ABSENT_DELAY = 30.0
 #: Seconds, at least and at most, after which the server ends a watch. It goes on where it ended; a short
 #: period costs a request, and bounds the time for which a dead connection can pass for a quiet one.
 PERIOD: tuple[int, ...] = (20, 30)
@@ -75,6 +78,14 @@ class WatchedKind(Generic[E]):
     all), and what is wrong with it. None: what was known of it before stays."""
     optional: bool = False
     """A cluster may do without this kind: when it is not served, there are simply none of them."""
+    foreign: bool = False
+    """It is of others, and few need it: a cluster where it must not be watched has none of them, and where it
+    is optional and not served nobody is warned."""
+    label_selector: str = ""
+    older_path: str = ""
+    """Where an older version serves the same objects; watched where the newer one is not served."""
+    install: str = "install the CRDs (kubectl apply -f controller/crds)"
+    """What to do where it is not served."""
 
 
 Watched: TypeAlias = WatchedKind[Event]
@@ -130,6 +141,7 @@ class Reflector(Generic[E]):
         self.problem: str | None = None
         self._client = client
         self._handle = handle
+        self._path, self._other_path = watched.path, watched.older_path
         self._known: set[str] = set()
         self._version = ""
         self._absent = 0
@@ -138,6 +150,11 @@ class Reflector(Generic[E]):
         # A second watch of one kind leaves it to the first to speak.
         log = structlog.get_logger() if not quiet else structlog.wrap_logger(None, processors=[_drop])
         self._log = log.bind(logger="watch").bind(kind=watched.name)
+
+    @property
+    def is_done_without(self) -> bool:
+        """Whether it is a kind of others that the cluster does not serve, as most do not."""
+        return bool(self._absent) and self.watched.foreign and self.watched.optional
 
     async def run(self) -> None:
         """Sync until cancelled. Problems are logged once each, and cured by trying again."""
@@ -155,6 +172,8 @@ class Reflector(Generic[E]):
                     self._streams_lists = False
                     continue
                 self._version = ""
+                if error.status == 404 and self._other_path:
+                    self._path, self._other_path = self._other_path, self._path
                 self._count_absent(error)
                 # 429: the server is still building its cache of a kind that is new.
                 if error.status != 429:
@@ -166,7 +185,8 @@ class Reflector(Generic[E]):
                 self._report(f"cannot watch {self.watched.name}: {problem_of(error)}")
             # Jitter spreads the reconnects of many watches after a restart of the API server.
             await asyncio.sleep(delay * (0.5 + _CHANCE.random()))
-            delay = min(delay * 2, _LONGEST_DELAY) if self.problem else _FIRST_DELAY
+            longest = _LONGEST_ABSENT_DELAY if self._absent and self.watched.foreign else _LONGEST_DELAY
+            delay = min(delay * 2, longest) if self.problem else _FIRST_DELAY
 
     def _refuses_to_stream(self, error: ApiError) -> bool:
         """Whether the server answers so to a streaming list, and not to the watch that comes after one."""
@@ -177,24 +197,26 @@ class Reflector(Generic[E]):
 
         Not at once: an API server that has just started serves its custom kinds a moment later.
         """
-        self._absent = self._absent + 1 if error.status == 404 and self.watched.optional else 0
+        absent = error.status == 404 and self.watched.optional
+        absent |= error.status == _FORBIDDEN and self.watched.foreign
+        self._absent = self._absent + 1 if absent else 0
         if self._absent >= _ABSENT_ANSWERS and not self.synced.is_set():
-            self._log.warning(f"going on without {self.watched.name}: the cluster does not serve them")
+            if not self.watched.foreign:
+                self._log.warning(f"going on without {self.watched.name}: the cluster does not serve them")
             self.synced.set()
 
     def _explain(self, error: ApiError) -> str:
         if error.status == 404:
-            return (
-                f"the cluster does not serve {self.watched.path}"
-                "; hint: install the CRDs (kubectl apply -f controller/crds)"
-            )
+            paths = " or ".join(filter(None, (self.watched.path, self.watched.older_path)))
+            return f"the cluster does not serve {paths}; hint: {self.watched.install}"
         if error.status == 403:
             return f"not allowed to watch {self.watched.name}: {error.message}; hint: check the ClusterRole"
         return f"cannot watch {self.watched.name}: {error}"
 
     def _report(self, problem: str) -> None:
         if problem != self.problem:
-            self._log.warning(problem)
+            # Of a kind of others, that it is not served is how most clusters are.
+            (self._log.debug if self.is_done_without else self._log.warning)(problem)
         self.problem = problem
 
     async def _list(self) -> None:
@@ -203,9 +225,11 @@ class Reflector(Generic[E]):
         query, size = {"limit": str(_PAGE)}, _PAGE
         if self.watched.field_selector:
             query["fieldSelector"] = self.watched.field_selector
+        if self.watched.label_selector:
+            query["labelSelector"] = self.watched.label_selector
         while True:
             try:
-                answer = await self._client.ask("GET", self.watched.path, query=query)
+                answer = await self._client.ask("GET", self._path, query=query)
             except AnswerTooLarge:
                 if size == 1:
                     raise
@@ -265,11 +289,13 @@ class Reflector(Generic[E]):
         }
         if self.watched.field_selector:
             query["fieldSelector"] = self.watched.field_selector
+        if self.watched.label_selector:
+            query["labelSelector"] = self.watched.label_selector
         if listing is None:
             query["resourceVersion"] = self._version
         else:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        async with self._client.stream(self.watched.path, query) as lines:
+        async with self._client.stream(self._path, query) as lines:
             async for line in lines:
                 if self.problem is not None:
                     self._log.info(f"watching {self.watched.name} again")

@@ -36,6 +36,7 @@ class VerdictCode(StrEnum):
     EVICTIONS_TOO_DEAR = "EvictionsTooDear"
     EXPECTING = "Expecting"
     FAILED = "Failed"
+    GANG_INCOMPLETE = "GangIncomplete"
     GONE = "Gone"
     LEAVING = "Leaving"
     NO_REPLACEMENT = "NoReplacement"

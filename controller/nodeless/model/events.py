@@ -4,10 +4,13 @@ Every event carries the new state of its object, never a difference, so that the
 event twice gives the same snapshot.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from nodeless.model.buffers import CapacityBuffer, PodSource
+from nodeless.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from nodeless.model.disruption import PodDisruptionBudget
+from nodeless.model.gangs import GangSize
 from nodeless.model.namespaces import Namespace
 from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.nodes import Node, NodeClaim
@@ -15,6 +18,7 @@ from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.provisioning_requests import ProvisioningRequest
+from nodeless.model.vertical_autoscaling import VerticalPodAutoscaler
 from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 
@@ -156,12 +160,62 @@ class CsiNodeGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceClaimSeen:
+    claim: ResourceClaim
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaimGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaimTemplateSeen:
+    template: ResourceClaimTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaimTemplateGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSliceSeen:
+    resource_slice: ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSliceGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassSeen:
+    device_class: DeviceClass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodDisruptionBudgetSeen:
     budget: PodDisruptionBudget
 
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudgetGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerticalPodAutoscalerSeen:
+    autoscaler: VerticalPodAutoscaler
+
+
+@dataclass(frozen=True, slots=True)
+class VerticalPodAutoscalerGone:
     key: str
 
 
@@ -241,6 +295,23 @@ class OverlaysApplied:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GangSizeSeen:
+    size: GangSize
+
+
+@dataclass(frozen=True, slots=True)
+class GangSizeGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class GangsPaused:
+    """The gangs for which nothing is launched now, each with why, and no others."""
+
+    gangs: Mapping[str, str] = field(hash=False)
+
+
 BufferEvent = (
     CapacityBufferSeen
     | CapacityBufferGone
@@ -250,6 +321,17 @@ BufferEvent = (
     | PodSourceGone
     | BuffersPlaced
 )
+DeviceEvent = (
+    ResourceClaimSeen
+    | ResourceClaimGone
+    | ResourceClaimTemplateSeen
+    | ResourceClaimTemplateGone
+    | ResourceSliceSeen
+    | ResourceSliceGone
+    | DeviceClassSeen
+    | DeviceClassGone
+)
+GangEvent = GangSizeSeen | GangSizeGone | GangsPaused
 OverlayEvent = NodeOverlaySeen | NodeOverlayGone | OverlaysApplied
 StorageEvent = (
     VolumeClaimSeen
@@ -280,9 +362,13 @@ Event = (
     | DaemonSetGone
     | NamespaceSeen
     | NamespaceGone
+    | VerticalPodAutoscalerSeen
+    | VerticalPodAutoscalerGone
     | StorageEvent
     | BufferEvent
+    | GangEvent
     | OverlayEvent
+    | DeviceEvent
     | PodDisruptionBudgetSeen
     | PodDisruptionBudgetGone
     | Nominated

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from nodeless.model.bill import INSTANCE, NODE_FEE, Bill, BillPart
+from nodeless.model.devices import DriverDevices
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
@@ -133,6 +134,8 @@ class InstanceType:
     """NodeOverlays by which some of its offerings are priced."""
     capacity_overlays: tuple[str, ...] = ()
     """NodeOverlays that say something of its capacity."""
+    devices: tuple[DriverDevices, ...] = ()
+    """What NodeOverlays say of the devices that its nodes will publish."""
 
     @property
     def allocatable(self) -> dict[str, int]:

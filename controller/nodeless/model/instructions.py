@@ -134,6 +134,23 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestCheckpoint:
+    """Tell a pod to save its work, as it is to be evicted; once a pod. Times: seconds since the epoch."""
+
+    cause: str
+    namespace: str
+    name: str
+    uid: str
+    node_name: str
+    began: float
+    """When the drain of its node began: another drain is another request."""
+    at: float
+    """The moment from which its grace counts; kept on the pod."""
+    until: float
+    """When it will be evicted."""
+
+
+@dataclass(frozen=True, slots=True)
 class RestartDeployment:
     """Have a Deployment bring up the successor of one of its pods before the pod leaves; once a pod."""
 
@@ -254,6 +271,7 @@ Instruction = (
     | DeleteClaim
     | EvictPod
     | DeletePod
+    | RequestCheckpoint
     | RestartDeployment
     | TerminateInstance
     | RebootInstance

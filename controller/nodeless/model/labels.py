@@ -57,6 +57,23 @@ PLANNED_BECAUSE = "nodeless.dev/planned-because"
 PLANNED_PODS = "nodeless.dev/planned-pods"
 #: On pods that run together or not at all: how many they are.
 GANG_SIZE = "nodeless.dev/gang-size"
+#: On a NodeClaim: its node is launched with EFA interfaces, for pods that claim them as devices.
+EFA_DEVICES = "nodeless.dev/efa-devices"
+#: On a NodeOverlay: the devices that nodes of its types will publish (`api.devices_annotation`).
+DEVICES = "nodeless.dev/devices"
+#: On the same: the label of nodes of which all of them have one value.
+GANG_TOPOLOGY = "nodeless.dev/gang-topology"
+#: A size that says: as many as what owns them has.
+OF_OWNER = "owner"
+#: On claims: the gangs for which they were launched, with commas between, until these are whole.
+LAUNCHED_FOR_GANG = "nodeless.dev/launched-for-gang"
+#: On claims: the provisioning requests for which they were launched, with commas between, until these have
+#: their capacity or are over.
+LAUNCHED_FOR_REQUEST = "nodeless.dev/launched-for-request"
+#: Label of Jobs and JobSets whose pods are a gang.
+GANG = "nodeless.dev/gang"
+#: On the pods of a LeaderWorkerSet, by its controller: how many one group of it has.
+LEADER_WORKER_SIZE = "leaderworkerset.sigs.k8s.io/size"
 #: Under this name the API server keeps which fields of an object we wrote.
 FIELD_MANAGER = "nodeless"
 REPLACES = "nodeless.dev/replaces"
@@ -71,6 +88,10 @@ DRAIN_GRACE = "nodeless.dev/drain-grace"
 REBOOTED_FROM = "karpenter.sh/reboot-pre-boot-id"
 REBOOTS = "nodeless.dev/reboots"
 SURGE = "nodeless.dev/surge"
+#: On pods: how long they need to save their work before an eviction, as `10m`.
+CHECKPOINT_GRACE = "nodeless.dev/checkpoint-grace"
+#: On claims: when their instance ends whatever we do (spot interruption, end of a capacity block).
+INSTANCE_ENDS = "nodeless.dev/instance-ends"
 SURGED_FOR = "nodeless.dev/surged-for"
 LAUNCH_GROUP = "nodeless.dev/launch-group"
 LAUNCH_GROUP_SIZE = "nodeless.dev/launch-group-size"

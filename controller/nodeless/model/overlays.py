@@ -1,8 +1,9 @@
-"""NodeOverlays: what users say of prices and capacity of instance types (`karpenter.sh/v1alpha1`)."""
+"""NodeOverlays: what users say of prices, capacity and devices of types (`karpenter.sh/v1alpha1`)."""
 
 from dataclasses import dataclass, field
 
 from nodeless.model.conditions import Condition
+from nodeless.model.devices import DriverDevices
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 
@@ -34,6 +35,8 @@ class NodeOverlay:
     price_change: PriceChange | None = None
     capacity: Resources = field(default_factory=dict, hash=False)
     """Resources that nodes have besides: those of device plugins, huge pages."""
+    devices: tuple[DriverDevices, ...] = ()
+    """The devices that nodes will publish, for drivers of dynamic resource allocation."""
     weight: int = 0
     """Of two overlays, the one of higher weight counts."""
     deletion_timestamp: float | None = None
@@ -46,7 +49,7 @@ class NodeOverlay:
         """Whether it says anything of prices."""
         return self.price is not None or self.price_change is not None
 
-    def priced(self, price: float) -> float:
+    def adjust_price(self, price: float) -> float:
         """What an offering costs by it."""
         if self.price is not None:
             return self.price

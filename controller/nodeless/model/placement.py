@@ -6,6 +6,8 @@ CAPACITY_BLOCK = "capacity-block"
 #: Seconds before the end of a capacity block from which its nodes are drained: EC2 begins to end its
 #: instances 30 minutes before the end, and a drain is given 10 minutes (Karpenter).
 DRAIN_AHEAD = 40 * 60.0
+#: Seconds before the end of a capacity block at which EC2 begins to end its instances.
+END_AHEAD = 30 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,11 @@ class CapacityReservation:
     """EC2 may take it back."""
     ends: float | None = None
     """When it ends, in seconds since the epoch; None: when its owner ends it."""
+
+    @property
+    def instances_end(self) -> float | None:
+        """When EC2 begins to end the instances of a capacity block; None: none is known."""
+        return self.ends - END_AHEAD if self.type == CAPACITY_BLOCK and self.ends is not None else None
 
     def expiring(self, now: float) -> bool:
         """Whether its nodes must be drained: EC2 will begin to end the instances of a block."""

@@ -71,6 +71,9 @@ class RefusalCode(StrEnum):
     REQUIREMENTS_CONTRADICT = "RequirementsContradict"
     MATCH_FIELDS_NOT_PLANNED = "MatchFieldsNotPlanned"
     RESOURCE_CLAIMS_NOT_PLANNED = "ResourceClaimsNotPlanned"
+    RESOURCE_CLAIM_NOT_FOUND = "ResourceClaimNotFound"
+    DEVICE_CLASS_NOT_FOUND = "DeviceClassNotFound"
+    NO_DEVICE_FITS = "NoDeviceFits"
     VOLUME_UNREACHABLE = "VolumeUnreachable"
     VOLUME_CLAIM_NOT_FOUND = "VolumeClaimNotFound"
     VOLUME_CLAIM_NOT_USABLE = "VolumeClaimNotUsable"
@@ -129,6 +132,11 @@ class Relaxation:
     """Keys of the pods, sorted."""
 
 
+#: A plan that costs no more than this share of its price above its bound is proved the cheapest: rounding in
+#: the programs that find the bound hides less.
+PROVED = 1e-6
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The answer to one solve."""
@@ -165,6 +173,11 @@ class Plan:
         if self.lower_bound is None:
             return None
         return max(0.0, 1 - self.lower_bound / self.cost_per_hour) if self.cost_per_hour > 0 else 0.0
+
+    @property
+    def proved_cheapest(self) -> bool:
+        """Whether no other plan for the pods that have a place costs less, but for rounding (`PROVED`)."""
+        return self.gap is not None and self.gap <= PROVED
 
     @property
     def cost_per_hour(self) -> float:

@@ -65,6 +65,20 @@ class NodeSelectorTerm:
     """What it asks of the node's name (`labels.NODE_NAME`), the one field that there is."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class PodResourceClaim:
+    """A claim on devices of a pod: a ResourceClaim, or the template of one that is made for it."""
+
+    name: str
+    claim: str = ""
+    template: str = ""
+
+    def __str__(self) -> str:
+        if self.claim:
+            return f"{self.name} (ResourceClaim {self.claim})"
+        return f"{self.name} (ResourceClaimTemplate {self.template})" if self.template else self.name
+
+
 @dataclass(frozen=True, slots=True)
 class PodShape:
     """Everything about a pod that decides where it can run; equal shapes are interchangeable.
@@ -86,12 +100,14 @@ class PodShape:
     """Names of the persistent volume claims that it mounts, in its namespace."""
     ephemeral_volumes: tuple[tuple[str, str | None], ...] = ()
     """(volume, storage class) of generic ephemeral volumes, each with a claim named `<pod>-<volume>`."""
-    resource_claims: tuple[str, ...] = ()
-    """The devices that it claims (dynamic resource allocation), as `gpu (ResourceClaimTemplate large)`."""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    """Its claims on devices (dynamic resource allocation); looked up, they are requests and terms."""
     shared_volumes: tuple[tuple[str, str], ...] = ()
     """(claim, resource) of claims that others mount too, not in `requests`; known once they are looked up."""
     volume_terms: tuple[NodeSelectorTerm, ...] = ()
     """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
+    device_terms: tuple[NodeSelectorTerm, ...] = ()
+    """Alternatives: where its devices are; known once its claims on them are looked up."""
     invalid: str = ""
     """Why what it asks for cannot be read; then nothing else is known of it."""
     placeholder: bool = False
@@ -108,6 +124,18 @@ class Owner:
 
 
 _TERMINAL = ("Succeeded", "Failed")
+#: Condition of a pod that asked for time to save its work (`nodeless.dev/checkpoint-grace`), once it began.
+CHECKPOINT_REQUESTED = "nodeless.dev/CheckpointRequested"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingResize:
+    """A resize in place that a pod's node has not granted; amounts are of the whole pod, as in its shape."""
+
+    reason: str
+    """`Deferred`: there is no room now; `Infeasible`: the node can never hold it."""
+    wanted: tuple[tuple[str, int], ...]
+    granted: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +170,14 @@ class Pod:
     deletion_timestamp: float | None = None
     """End of its grace period: Kubernetes' `metadata.deletionTimestamp`."""
     grace_period_seconds: int = 30
+    generated_claims: tuple[tuple[str, str], ...] = ()
+    """(claim as the pod calls it, name of the ResourceClaim that was made for it)."""
+    checkpoint_requested_at: float | None = None
+    """When we told it to save its work, as its condition says; read only where it asked for that."""
+    resize: PendingResize | None = None
+    """The resize of it that waits for room on its node."""
+    container_requests: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    """What each container and sidecar requests, by name; read only where VerticalPodAutoscalers count."""
     mirror: bool = False
     limits: tuple[tuple[str, int], ...] = ()
     """Sum of what its containers are limited to, sorted by resource; shown, never planned with."""

@@ -6,6 +6,8 @@ from enum import StrEnum
 from nodeless.model.conditions import Condition
 
 API_VERSION = "autoscaling.x-k8s.io/v1"
+#: The version of Cluster Autoscaler before 1.31; its objects have the same fields.
+OLDER_API_VERSION = "autoscaling.x-k8s.io/v1beta1"
 KIND = "ProvisioningRequest"
 #: Asks whether the cluster has the room as it stands; nothing is launched.
 CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
@@ -65,6 +67,8 @@ class ProvisioningRequest:
     conditions: tuple[Condition, ...] = ()
     details: tuple[tuple[str, str], ...] = field(default=())
     """`status.provisioningClassDetails`, sorted."""
+    api_version: str = API_VERSION
+    """The version by which it is read, and answered."""
 
     @property
     def key(self) -> str:
@@ -82,6 +86,11 @@ class ProvisioningRequest:
         if true & {FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED}:
             return Phase.OVER
         return Phase.BOOKED if PROVISIONED in true else Phase.PENDING
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is ours and waits for capacity, or has room kept for its pods."""
+        return self.ours and self.phase != Phase.OVER
 
     @property
     def pods(self) -> int:

@@ -65,13 +65,13 @@ class Requirement:
             case "DoesNotExist":
                 return cls(key, False, min_values=min_values)
             case "Gt":
-                return cls(key, True, minimum=_bound(key, operator, listed) + 1, min_values=min_values)
+                return cls(key, True, minimum=_read_bound(key, operator, listed) + 1, min_values=min_values)
             case "Gte":
-                return cls(key, True, minimum=_bound(key, operator, listed), min_values=min_values)
+                return cls(key, True, minimum=_read_bound(key, operator, listed), min_values=min_values)
             case "Lt":
-                return cls(key, True, maximum=_bound(key, operator, listed) - 1, min_values=min_values)
+                return cls(key, True, maximum=_read_bound(key, operator, listed) - 1, min_values=min_values)
             case "Lte":
-                return cls(key, True, maximum=_bound(key, operator, listed), min_values=min_values)
+                return cls(key, True, maximum=_read_bound(key, operator, listed), min_values=min_values)
         raise ValueError(f"unknown operator {operator!r} for {key}; hint: use one of {', '.join(OPERATORS)}")
 
     def allows(self, value: str) -> bool:
@@ -169,7 +169,7 @@ class Requirement:
         return text
 
 
-def _bound(key: str, operator: str, values: tuple[str, ...]) -> int:
+def _read_bound(key: str, operator: str, values: tuple[str, ...]) -> int:
     """The one integer of a bound, of 64 bits as in Kubernetes. Raises ValueError."""
     if len(values) == 1 and _INTEGER.fullmatch(values[0]):
         return int(values[0])

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from immutables import Map
 
 from nodeless.model.buffers import CapacityBuffer, PodSource
+from nodeless.model.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from nodeless.model.disruption import PodDisruptionBudget
+from nodeless.model.gangs import GangSize
 from nodeless.model.namespaces import Namespace
 from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.nodes import Node, NodeClaim
@@ -19,6 +21,7 @@ from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.provisioning_requests import ProvisioningRequest
+from nodeless.model.vertical_autoscaling import VerticalPodAutoscaler
 from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 
@@ -56,6 +59,14 @@ class Snapshot:
     """By name."""
     csi_nodes: Map[str, CsiNode] = Map()
     """By the name of their node."""
+    resource_claims: Map[str, ResourceClaim] = Map()
+    """By `namespace/name`."""
+    resource_claim_templates: Map[str, ResourceClaimTemplate] = Map()
+    """By `namespace/name`."""
+    resource_slices: Map[str, ResourceSlice] = Map()
+    """By name."""
+    device_classes: Map[str, DeviceClass] = Map()
+    """By name."""
     disruption_budgets: Map[str, PodDisruptionBudget] = Map()
     """By `namespace/name`."""
     nominations: Map[str, float] = Map()
@@ -66,14 +77,22 @@ class Snapshot:
     """By `namespace/name`."""
     pod_sources: Map[str, PodSource] = Map()
     """What capacity buffers and provisioning requests may name, by `Kind/namespace/name`."""
+    gang_sizes: Map[str, GangSize] = Map()
+    """What PodGroups, Jobs and JobSets say of their gangs, by `Kind/namespace/name`."""
+    paused_gangs: Map[str, str] = Map()
+    """Gangs for which nothing is launched now, by name, each with why."""
     booked: tuple[str, ...] = ()
     """Keys of the pods that stand for booked room and have no place yet, in order."""
     buffered: Map[str, bool] = Map()
     """Names of nodes and claims on which the last plan keeps room for buffers and provisioning requests."""
+    room_placed: bool = False
+    """Whether a pass has said so since this process started: before, a node with booked room looks empty."""
     node_overlays: Map[str, NodeOverlay] = Map()
     """By name."""
     applied_overlays: tuple[str, ...] = ()
     """NodeOverlays that prices and capacity of instance types follow, in the order in which they count."""
+    vertical_autoscalers: Map[str, VerticalPodAutoscaler] = Map()
+    """By `namespace/name`; watched where consolidation leaves room for what they recommend."""
     neighbor_pools: Map[str, Pool] = Map()
     """By key, the pools that EKS Auto Mode serves: nothing is made of them."""
     autoscaler_groups: tuple[ScalingGroup, ...] = ()
@@ -98,6 +117,14 @@ class Snapshot:
         name = self.claim_names.get(node.provider_id) if node.provider_id else None
         return None if name is None else self.claims[name]
 
+    @property
+    def room_unknown(self) -> bool:
+        """Whether something asks for room to be kept, and no pass has placed it yet."""
+        if self.room_placed:
+            return False
+        requests = self.provisioning_requests.values()
+        return bool(self.capacity_buffers) or any(request.is_open for request in requests)
+
     def duplicates_of(self, node: Node) -> tuple[Node, ...]:
         """Other nodes with the same provider id, by name: a machine that joined again under another name."""
         if not node.provider_id:
@@ -105,6 +132,6 @@ class Snapshot:
         same = (name for name, other in self.nodes.items() if other.provider_id == node.provider_id)
         return tuple(self.nodes[name] for name in sorted(same) if name != node.name)
 
-    def nominated(self, name: str, now: float) -> bool:
+    def is_nominated(self, name: str, now: float) -> bool:
         """Whether pods are still expected on a claim or node."""
         return self.nominations.get(name, 0.0) > now

@@ -47,7 +47,7 @@ class Toleration:
         return bool(self.key) and self.value == taint.value
 
 
-def untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
+def find_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
     """The first taint that no toleration covers, or None."""
     return next(
         (taint for taint in taints if not any(toleration.tolerates(taint) for toleration in tolerations)),

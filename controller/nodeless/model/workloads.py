@@ -8,6 +8,7 @@ from nodeless.model.pods import Pod
 _HASH = "pod-template-hash"
 #: Kinds by the names that kubectl takes for them, besides their own.
 _NAMES = {
+    "AWSNodeTemplate": (),
     "CronJob": ("cj",),
     "DaemonSet": ("ds",),
     "Deployment": ("deploy",),
@@ -15,6 +16,7 @@ _NAMES = {
     "Job": (),
     "Node": ("no",),
     "NodeClaim": (),
+    "NodeOverlay": ("overlay", "overlays"),
     "NodePool": (),
     "Pod": ("po",),
     "Provisioner": (),
@@ -48,11 +50,17 @@ def with_kind_called(name: str) -> str:
     return f"{kind_called(kind)}{slash}{plain}"
 
 
-def workloads_called(pods: Iterable[Pod], text: str) -> dict[Workload, list[Pod]]:
-    """The workloads that `NAME`, `KIND/NAME` or `NAMESPACE/KIND/NAME` means, with their pods."""
+def workloads_called(pods: Iterable[Pod], text: str, namespace: str = "") -> dict[Workload, list[Pod]]:
+    """The workloads that `NAME`, `KIND/NAME` or `NAMESPACE/KIND/NAME` means, with their pods.
+
+    Args:
+        pods: All of them.
+        text: What they are called.
+        namespace: Of a text that names none; empty: any.
+    """
     parts = text.split("/")
     kind = kind_called(parts[-2]) if len(parts) > 1 else ""
-    namespace = parts[-3] if len(parts) > 2 else ""
+    namespace = parts[-3] if len(parts) > 2 else namespace
     found: dict[Workload, list[Pod]] = {}
     for pod in pods:
         workload = workload_of(pod)

@@ -9,6 +9,7 @@ budgets and annotations early enough to have its own grace period before it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from nodeless.api.times import LONGEST_SPAN, parse_time
 from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
@@ -18,8 +19,9 @@ from nodeless.model.numbers import whole_number
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, untolerated
+from nodeless.model.taints import Taint, find_untolerated
 from nodeless.model.workloads import workload_of
+from nodeless.nodeclaim.checkpoints import checkpoint_grace, instance_ends, request_checkpoint, told_at
 from nodeless.nodeclaim.surging import SURGE_PATIENCE
 from nodeless.nodeclaim.view import cause_of
 from nodeless.state.protection import protection
@@ -39,6 +41,8 @@ class Drain:
     """Pods that tolerate it stay."""
     began: float
     deadline: float | None = None
+    stops: float | None = None
+    """When the machine stops whatever its pods do: none is given time to save its work beyond that."""
 
 
 def is_v1alpha5(claim: NodeClaim) -> bool:
@@ -72,7 +76,7 @@ def last_drain(claim: NodeClaim, node: Node, now: float) -> Drain:
 
 def _may_stay(pod: Pod, taint: Taint) -> bool:
     """Whether the pod is static or tolerates the mark of the drain."""
-    return pod.owned_by_node or untolerated((taint,), pod.shape.tolerations) is None
+    return pod.owned_by_node or find_untolerated((taint,), pod.shape.tolerations) is None
 
 
 def _is_stuck(pod: Pod, now: float) -> bool:
@@ -92,13 +96,17 @@ def requests_to_leave(
     drain: Drain,
     surge_pending: frozenset[str] = frozenset(),
     surge_started: frozenset[str] = frozenset(),
+    unmarked: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
     """What to ask of the pods now, and why some of them are asked nothing.
 
     Those in `surge_pending` (by key) leave once their Deployment has made another one; for those in
-    `surge_started` it has been asked to, and nothing is to be done but to wait.
+    `surge_started` it has been asked to, and nothing is to be done but to wait. On those in `unmarked` it
+    cannot be noted when they were told to save their work: their time counts from the beginning of the drain.
     """
     cause, deadline = cause_of(claim), drain.deadline
+    bounds = (deadline, drain.stops, instance_ends(claim))
+    latest = min((bound for bound in bounds if bound is not None), default=inf)
     patient = now < drain.began + SURGE_PATIENCE
     staying: list[Pod] = []
     instructions: list[Instruction] = []
@@ -119,6 +127,8 @@ def requests_to_leave(
         annotation = "" if is_v1alpha5(claim) else protection(pod, now)
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")
+        elif (saving := _checkpoint(cause, pod, node, drain, unmarked, latest, now)) is not None:
+            instructions += saving
         elif pod.key in surge_pending and patient:
             if pod.key not in surge_started:
                 owner = workload_of(pod).name
@@ -127,6 +137,42 @@ def requests_to_leave(
         else:
             instructions.append(EvictPod(cause, pod.namespace, pod.name, pod.uid, node.name))
     return tuple(instructions), tuple(protected)
+
+
+def _checkpoint(
+    cause: str,
+    pod: Pod,
+    node: Node,
+    drain: Drain,
+    unmarked: frozenset[str],
+    latest: float,
+    now: float,
+) -> tuple[Instruction, ...] | None:
+    """What to ask of a pod that has time to save its work, or nothing while it does; None: it may leave."""
+    leaves_by = latest - pod.grace_period_seconds
+    told = drain.began if pod.key in unmarked else told_at(pod, drain.began)
+    if told is None:
+        request = request_checkpoint(cause, pod, node.name, began=drain.began, latest=leaves_by, now=now)
+        return None if request is None else (request,)
+    return () if now < min(told + checkpoint_grace(pod), leaves_by) else None
+
+
+def pods_saving_work(claim: NodeClaim, node: Node, pods: Iterable[Pod], now: float) -> dict[str, float]:
+    """By key, the pods of a node that is drained which save their work now, and until when they may."""
+    if node.deletion_timestamp is None:
+        return {}
+    drain = last_drain(claim, node, now)
+    bounds = (drain.deadline, instance_ends(claim))
+    latest = min((bound for bound in bounds if bound is not None), default=inf)
+    found = {}
+    for pod in pods:
+        told = told_at(pod, drain.began)
+        if told is None or pod.terminal or pod.deletion_timestamp is not None:
+            continue
+        until = min(told + checkpoint_grace(pod), latest - pod.grace_period_seconds)
+        if until > now:
+            found[pod.key] = until
+    return found
 
 
 def _group(pod: Pod) -> tuple[bool, bool]:

@@ -26,7 +26,7 @@ from nodeless.model.nodes import DRIFTED, LAUNCHED, Instance, Node, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.nodeclaim.draining import is_v1alpha5
 from nodeless.nodeclaim.view import Step, cause_of, changed_condition
-from nodeless.state.static_fields import HASH_VERSION, changed, digests
+from nodeless.state.static_fields import HASH_VERSION, digests, has_changed
 
 #: Younger claims may be of a type that the catalog only seems to lack.
 _TYPE_GRACE = 3600.0
@@ -115,10 +115,10 @@ def _mark(view: DriftView, *, drifted: bool) -> tuple[UpdateNode, ...]:
 def _reasons(view: DriftView, now: float) -> Iterator[tuple[str, str]]:
     claim, pool = view.claim, view.pool
     today = digests(pool, view.node_class)
-    if changed(claim.annotations, today, NODE_POOL_HASH):
+    if has_changed(claim.annotations, today, NODE_POOL_HASH):
         text = f"labels, annotations, taints, kubelet settings or life spans of {pool.reference} have changed"
         yield "NodePoolDrifted", text
-    if changed(claim.annotations, today, NODE_CLASS_HASH):
+    if has_changed(claim.annotations, today, NODE_CLASS_HASH):
         yield "NodeClassDrift", f"settings of {claim.node_class} that nodes are made with have changed"
     for requirement in pool.requirements.values():
         key, wanted = requirement.key, f"{requirement} of {pool.reference}"

@@ -6,7 +6,7 @@ of the controller does not begin the wait anew.
 
 from nodeless.api.times import format_time, parse_time
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateNode
-from nodeless.model.labels import EMPTINESS_TIMESTAMP, PAUSE
+from nodeless.model.labels import EMPTINESS_TIMESTAMP, LAUNCHED_FOR_GANG, PAUSE
 from nodeless.model.nodes import Node
 from nodeless.model.pools import PROVISIONER
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of
@@ -22,7 +22,9 @@ def step_emptiness(view: ClaimView, now: float) -> Step:
     marked = EMPTINESS_TIMESTAMP in node.annotations
     ttl = pool.ttl_seconds_after_empty
     cause = cause_of(view.claim)
-    if ttl is None or view.buffered or any(pod.occupies for pod in view.pods):
+    # Those of a gang that is not whole have a time of their own: `disruption.gangs`.
+    kept = view.buffered or bool(view.claim.annotations.get(LAUNCHED_FOR_GANG))
+    if ttl is None or kept or any(pod.occupies for pod in view.pods):
         if not marked:
             return Step()
         return Step(

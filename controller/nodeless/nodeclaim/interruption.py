@@ -11,7 +11,8 @@
 | status checks fail | InstanceUnhealthy | deleted, without waiting for its drain; kept while it is rebooted |
 
 A claim that is being deleted already is left to its own end: our own terminations come
-back as warnings, and a warning may come twice.
+back as warnings, and a warning may come twice. Where pods of its node take time to save their work
+(`checkpoints`), the claim is told when its instance ends.
 """
 
 from collections.abc import Mapping
@@ -20,13 +21,27 @@ from dataclasses import dataclass
 from nodeless.api.times import format_time
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, TERMINATION_TIMESTAMP, ZONE
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_ENDS,
+    INSTANCE_TYPE,
+    SPOT,
+    TERMINATION_TIMESTAMP,
+    ZONE,
+)
 from nodeless.model.nodes import REBOOTING, NodeClaim
 from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.checkpoints import checkpoint_grace, instance_ends
 from nodeless.nodeclaim.view import cause_of
 
 #: Reason of the deletion, as in the label of `karpenter_nodes_terminated`.
 REASON = "interruption"
+#: Seconds from EC2's notice to the end of the instance, by what the notice says; others name no moment.
+_NOTICE = {
+    InterruptionKind.SPOT_INTERRUPTION: 120.0,
+    InterruptionKind.RESERVATION_INTERRUPTION: 120.0,
+    InterruptionKind.STATE_CHANGE: 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +79,14 @@ def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warnin
         rebooting = warning.kind is InterruptionKind.IMPAIRED and claim.is_true(REBOOTING)
         if claim.deletion_timestamp is not None or rebooting:
             ignored += 1
+            instructions += _end_of_instance(snapshot, claim, warning)
             continue
         instructions += _warning_events(snapshot, claim, warning)
         if not ends:
             ignored += 1
             continue
         drained += 1
+        instructions += _end_of_instance(snapshot, claim, warning)
         if warning.kind is InterruptionKind.IMPAIRED:
             # Its drain is over as soon as it begins: nobody is left on it to end the pods.
             stamp = {TERMINATION_TIMESTAMP: format_time(warning.sent_at or 0.0)}
@@ -90,6 +107,20 @@ def _spot_offering(claim: NodeClaim) -> list[tuple[str, str, str]]:
     if labels.get(CAPACITY_TYPE) != SPOT or ZONE not in labels or INSTANCE_TYPE not in labels:
         return []
     return [(labels[INSTANCE_TYPE], labels[ZONE], SPOT)]
+
+
+def _end_of_instance(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> tuple[Instruction, ...]:
+    """The end of its instance goes onto a claim whose drain gives pods time; an earlier one there counts."""
+    node = snapshot.node_of(claim)
+    if node is None or warning.kind not in _NOTICE:
+        return ()
+    if not any(checkpoint_grace(pod) for pod in snapshot.pods_on(node.name) if not pod.terminal):
+        return ()
+    ends = (warning.sent_at or 0.0) + _NOTICE[warning.kind]
+    known = instance_ends(claim)
+    if known is not None and known <= ends:
+        return ()
+    return (AnnotateClaim(cause_of(claim), claim.name, {INSTANCE_ENDS: format_time(ends)}),)
 
 
 def _warning_events(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> list[Instruction]:

@@ -96,12 +96,12 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
     since, grace = condition.last_transition_time, grace_of(claim)
     if grace != 0:
         # After the bound what is left rides the reboot: it is evicted, and never deleted.
-        drain = Drain(REBOOT_FENCE, since, None)
+        drain = Drain(REBOOT_FENCE, since, None, stops=None if grace is None else since + grace)
         waiting = tuple(pod for pod in view.pods if delays_drain(pod, drain.taint, now))
         if waiting and (grace is None or now <= since + grace):
             message = f"{_fault(condition)}; waiting for {len(waiting)} pods to leave: {list_keys(waiting)}"
             status = _with_reason(claim, REBOOT_REQUESTED, message, now)
-            asked, protected = requests_to_leave(claim, node, waiting, now, drain)
+            asked, protected = requests_to_leave(claim, node, waiting, now, drain, unmarked=view.unmarked)
             held = f"cannot drain: {'; '.join(protected[:5])}"
             events = (_events(claim, node, "Warning", "FailedDraining", held),) if protected else ()
             return Step((*fence, *status, *events, *asked), now + _DRAIN_AGAIN)

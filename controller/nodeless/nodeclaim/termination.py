@@ -125,7 +125,7 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     cause = cause_of(claim)
     drain = last_drain(claim, node, now)
     asked, protected = requests_to_leave(
-        claim, node, waiting, now, drain, view.surge_pending, view.surge_started
+        claim, node, waiting, now, drain, view.surge_pending, view.surge_started, view.unmarked
     )
     message = f"waiting for {len(waiting)} pods to leave: {list_keys(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)

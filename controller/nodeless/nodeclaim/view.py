@@ -30,6 +30,8 @@ class ClaimView:
     """Keys of pods that get a successor before they leave (`surging`)."""
     surge_started: frozenset[str] = frozenset()
     """Keys of pods whose successor has been made, though it may not be ready yet."""
+    unmarked: frozenset[str] = frozenset()
+    """Keys of pods on which it cannot be noted that they were told to save their work (`checkpoints`)."""
     expects_pods: bool = False
     """Pods that wait are to be nominated to the node."""
     awaits_nominations: bool = False

@@ -67,6 +67,11 @@ def refresh_interval(value: str) -> float:
     return seconds
 
 
+def gang_timeout(value: str) -> float:
+    """Seconds; ten minutes where nothing is given."""
+    return duration(value or "10m")
+
+
 def certificate_authority(value: str) -> str:
     """Base64 of a PEM with certificates, as kubeconfigs have it; empty for none."""
     try:

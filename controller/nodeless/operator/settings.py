@@ -24,6 +24,7 @@ from nodeless.operator.setting_values import (
     count,
     duration,
     fraction,
+    gang_timeout,
     one_of,
     optional_duration,
     refresh_interval,
@@ -143,6 +144,10 @@ class GlobalSettings:
     node_overlays: bool = _setting(
         "nodeless.nodeOverlays", boolean, "false", "",
         "Have prices and capacity of instance types follow NodeOverlays", live=False, gate="NodeOverlay")
+    vertical_autoscalers: bool = _setting(
+        "nodeless.verticalPodAutoscalers", boolean, "false", "",
+        "Have consolidation leave room for what VerticalPodAutoscalers (autoscaling.k8s.io) recommend",
+        live=False)
     vm_memory_overhead_percent: float = _setting(
         "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",
         "Fraction of an instance's memory that its hypervisor takes, where it was not measured")
@@ -210,6 +215,9 @@ class GlobalSettings:
     eviction_price: float = _setting(
         "nodeless.evictionPrice", amount, "0", "",
         "Dollars that one eviction counts as, against what consolidation saves in an hour")
+    gang_timeout: float = _setting(
+        "nodeless.gangTimeout", gang_timeout, "10m", "",
+        "How long empty nodes are kept for a gang that is not whole")
     time_box: float = _setting(
         "nodeless.timeBox", amount, "1", "",
         "Seconds that a pass may search for a cheaper plan; 0: none")
@@ -271,7 +279,7 @@ def read_settings(
     faults: list[Fault] = []
     gates = _gates(sources, faults)
     for name, setting in SETTINGS.items():
-        value, where = _spelled(setting, data, sources, gates)
+        value, where = _spell_setting(setting, data, sources, gates)
         try:
             if setting.required and not value:
                 raise UnusableValue("is required", "the name of the EKS cluster")
@@ -300,7 +308,7 @@ def unknown_keys(data: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _spelled(
+def _spell_setting(
     setting: Setting, data: Mapping[str, str], sources: ConfigSources, gates: Mapping[str, str]
 ) -> tuple[str, str]:
     """The text of a setting, and words for where it stands."""

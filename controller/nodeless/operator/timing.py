@@ -47,6 +47,14 @@ class Timing:
     #: Between two looks at which NodeOverlays count, and when types of a pool were not known.
     overlays: float = 300.0
     overlays_retry: float = 10.0
+    #: Between two looks at nodes that were launched for gangs.
+    gangs: float = 10.0
+    #: Between two looks at nodes that were launched for provisioning requests.
+    request_nodes: float = 10.0
+    #: Until a gang whose nodes were released is planned again; twice as long each time,
+    gang_pause: float = 300.0
+    #: up to this.
+    longest_gang_pause: float = 3600.0
     #: Between two looks at what other autoscalers serve the cluster.
     neighbors: float = 60.0
     #: After a request that tagged an instance, or failed to (Karpenter v1).

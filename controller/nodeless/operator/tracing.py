@@ -246,7 +246,7 @@ class _Reports:
         self._failing = self._ended = False
         self._log = logger("tracing")
 
-    def failed(self, why: str = "") -> None:
+    def note_failure(self, why: str = "") -> None:
         """Spans were not taken; without `why`, the reason is what OpenTelemetry said last."""
         said = "; ".join(self._said.take()[-1:])
         if self._failing or self._ended:
@@ -257,7 +257,7 @@ class _Reports:
             " and OTEL_EXPORTER_OTLP_ENDPOINT; nothing else depends on it"
         )
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         self._said.take()
         if self._failing and not self._ended:
             self._log.info("traces are taken again", endpoint=self._endpoint)
@@ -277,12 +277,12 @@ def _with_reports(inner: SpanExporter, reports: _Reports) -> SpanExporter:
             try:
                 result = inner.export(spans)
             except Exception as error:
-                reports.failed(str(error))
+                reports.note_failure(str(error))
                 return SpanExportResult.FAILURE
             if result is SpanExportResult.SUCCESS:
-                reports.succeeded()
+                reports.note_success()
             else:
-                reports.failed()
+                reports.note_failure()
             return result
 
         def shutdown(self) -> None:

@@ -10,6 +10,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.buffers import apply_buffers
+from nodeless.state.devices import apply_devices
 from nodeless.state.entries import delete_key
 from nodeless.state.storage import apply_storage
 
@@ -76,12 +77,38 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             | events.BuffersPlaced()
         ):
             return apply_buffers(snapshot, event)
+        case events.GangSizeSeen(size):
+            return replace(snapshot, gang_sizes=snapshot.gang_sizes.set(size.key, size))
+        case events.GangSizeGone(key):
+            return replace(snapshot, gang_sizes=delete_key(snapshot.gang_sizes, key))
+        case events.GangsPaused(gangs):
+            return replace(snapshot, paused_gangs=Map(gangs))
         case events.NodeOverlaySeen(overlay):
             return replace(snapshot, node_overlays=snapshot.node_overlays.set(overlay.name, overlay))
         case events.NodeOverlayGone(name):
             return replace(snapshot, node_overlays=delete_key(snapshot.node_overlays, name))
+        case events.VerticalPodAutoscalerSeen(autoscaler):
+            known = snapshot.vertical_autoscalers
+            # Their status is written every minute, most often with the same recommendation.
+            if known.get(autoscaler.key) == autoscaler:
+                return snapshot
+            return replace(snapshot, vertical_autoscalers=known.set(autoscaler.key, autoscaler))
+        case events.VerticalPodAutoscalerGone(key):
+            left = delete_key(snapshot.vertical_autoscalers, key)
+            return replace(snapshot, vertical_autoscalers=left)
         case events.OverlaysApplied(names):
             return replace(snapshot, applied_overlays=names)
+        case (
+            events.ResourceClaimSeen()
+            | events.ResourceClaimGone()
+            | events.ResourceClaimTemplateSeen()
+            | events.ResourceClaimTemplateGone()
+            | events.ResourceSliceSeen()
+            | events.ResourceSliceGone()
+            | events.DeviceClassSeen()
+            | events.DeviceClassGone()
+        ):
+            return apply_devices(snapshot, event)
         case _:
             return apply_storage(snapshot, event)
 

@@ -27,4 +27,4 @@ def apply_buffers(snapshot: Snapshot, event: events.BufferEvent) -> Snapshot:
         case events.PodSourceGone(key):
             return replace(snapshot, pod_sources=delete_key(snapshot.pod_sources, key))
         case events.BuffersPlaced(nodes):
-            return replace(snapshot, buffered=Map(dict.fromkeys(nodes, True)))
+            return replace(snapshot, buffered=Map(dict.fromkeys(nodes, True)), room_placed=True)

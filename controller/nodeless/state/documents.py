@@ -15,7 +15,7 @@ from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
-from nodeless.state.saving import SavedFormatError, built, plain
+from nodeless.state.saving import SavedFormatError, build_value, plain
 
 _NO_PODS: Map[str, Pod] = Map()
 
@@ -33,9 +33,9 @@ def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
 
 def read_snapshot(document: Mapping[str, Any]) -> Snapshot:
     """The snapshot of a document. Raises SavedFormatError."""
-    shapes = built(tuple[PodShape, ...], document.get("shapes", ()), "shapes")
+    shapes = build_value(tuple[PodShape, ...], document.get("shapes", ()), "shapes")
     pods = [
-        built(
+        build_value(
             Pod,
             {**entry, "shape": _entry(shapes, entry.get("shape"), f"pods[{number}].shape")},
             f"pods[{number}]",
@@ -47,7 +47,7 @@ def read_snapshot(document: Mapping[str, Any]) -> Snapshot:
         if pod.node_name:
             on_node.setdefault(pod.node_name, set()).add(pod.key)
     return replace(
-        built(Snapshot, document.get("rest"), "rest"),
+        build_value(Snapshot, document.get("rest"), "rest"),
         pods=Map({pod.key: pod for pod in pods}),
         pods_of_node=Map({name: frozenset(keys) for name, keys in on_node.items()}),
     )
@@ -67,18 +67,20 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 def read_catalog(document: Mapping[str, Any]) -> dict[str, tuple[InstanceType, ...]]:
     """The catalog of a document. Raises SavedFormatError."""
-    labels = built(tuple[Requirement, ...], document.get("labels", ()), "labels")
+    labels = build_value(tuple[Requirement, ...], document.get("labels", ()), "labels")
     types = []
     for number, entry in enumerate(_objects(document.get("types", ()), "types")):
         where = f"types[{number}]"
-        numbers_of_labels = built(tuple[int, ...], entry.get("requirements", ()), f"{where}.requirements")
+        numbers_of_labels = build_value(
+            tuple[int, ...], entry.get("requirements", ()), f"{where}.requirements"
+        )
         requirements = Requirements(
             _entry(labels, label, f"{where}.requirements") for label in numbers_of_labels
         )
-        types.append(built(InstanceType, {**entry, "requirements": requirements}, where))
+        types.append(build_value(InstanceType, {**entry, "requirements": requirements}, where))
     shared: dict[tuple[int, ...], tuple[InstanceType, ...]] = {}
     catalog = {}
-    pools = built(dict[str, tuple[int, ...]], document.get("pools") or {}, "pools")
+    pools = build_value(dict[str, tuple[int, ...]], document.get("pools") or {}, "pools")
     for pool, numbers in pools.items():
         if numbers not in shared:
             shared[numbers] = tuple(_entry(types, number, f"pools[{pool}]") for number in numbers)

@@ -44,7 +44,7 @@ def plain(value: object) -> Any:
     }
 
 
-def built(kind: type[T], document: object, where: str = "") -> T:
+def build_value(kind: type[T], document: object, where: str = "") -> T:
     """The value of a kind that a document stands for.
 
     Members that are built already may stand in the document.

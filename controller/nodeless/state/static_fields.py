@@ -75,7 +75,7 @@ def digests(pool: Pool, node_class: NodeClass | None) -> dict[str, str]:
     return notes
 
 
-def changed(annotations: Mapping[str, str], now: Mapping[str, str], key: str) -> bool:
+def has_changed(annotations: Mapping[str, str], now: Mapping[str, str], key: str) -> bool:
     """Whether the digest under a key differs; False when either is missing or of another version."""
     version = f"{key}-version"
     return (

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 
-from nodeless.cloudprovider import CloudError, CloudProvider, ResolvedNodeClass
+from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs
 from nodeless.controllers.error_boundary import ErrorBoundary
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
+from nodeless.launch.resolved import ResolvedNodeClass
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.nodes import LAUNCHED

@@ -41,7 +41,7 @@ class ClaimWriter:
             written = await self._client.get(NODE_CLAIM.path(claim.name))
         return self._record(written)
 
-    async def listed(self) -> list[NodeClaim]:
+    async def list_claims(self) -> list[NodeClaim]:
         """All claims as the API server has them now, whatever a watch has told. Raises ApiError."""
         return [read_any_claim(each) for each in await self._client.list(NODE_CLAIM.path())]
 

@@ -12,6 +12,7 @@ from typing import Any
 from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
 from nodeless.api.reading import read_any_claim
 from nodeless.cloudprovider import CloudProvider
+from nodeless.controllers.executor.checkpoints import Checkpoints
 from nodeless.controllers.executor.claim_writes import ClaimWriter
 from nodeless.controllers.executor.evictions import Evictions
 from nodeless.controllers.executor.failed_checks import FailedChecks
@@ -59,6 +60,7 @@ class InstructionExecutor:
             client, recorder, metrics, self.failed_checks, self.assert_leading, timing.longest_eviction_wait
         )
         self.surges = Surges(client, recorder)
+        self.checkpoints = Checkpoints(client, recorder)
         self.guard = Guard(client, recorder, namespace)
         self._client = client
         self._cloud = cloud
@@ -133,6 +135,8 @@ class InstructionExecutor:
                 await self._delete_claim(name, reason)
             case do.EvictPod() | do.DeletePod():
                 await self.evictions.carry_out((instruction,))
+            case do.RequestCheckpoint():
+                await self.checkpoints.carry_out(instruction)
             case do.RestartDeployment():
                 await self.surges.carry_out(instruction)
             case do.TerminateInstance() | do.RebootInstance() | do.CheckInstance() | do.TerminateEverything():

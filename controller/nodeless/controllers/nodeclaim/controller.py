@@ -104,7 +104,7 @@ class ClaimLoop:
                 for name in {pod.node_name, known.node_name if known else ""} - {""}:
                     self._add_node(after, name)
             case events.PodGone(key) if key in before.pods:
-                self._pod_events.gone(before.pods[key], after)
+                self._pod_events.note_gone(before.pods[key], after)
                 self._add_node(after, before.pods[key].node_name)
             case events.VolumeAttachmentGone(name) if name in before.attachments:
                 self._add_node(after, before.attachments[name].node_name)
@@ -113,8 +113,20 @@ class ClaimLoop:
                 # Its status follows each of its claims: none of them need look at itself for that.
                 if known_pool is None or not pool.wants_the_same(known_pool):
                     self._add_claims(after, lambda claim: claim.pool == pool.reference)
+            case events.BuffersPlaced():
+                self._on_kept_room(before, after)
             case events.NodeClassSeen(node_class):
                 self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
+
+    def _on_kept_room(self, before: Snapshot, after: Snapshot) -> None:
+        """Look at the claims of nodes on which room is kept from now on, or no more; after a start at all."""
+        if not before.room_placed:
+            for name in after.claims:
+                self._queue.add(name)
+        for name in {*before.buffered} ^ {*after.buffered}:
+            if name in after.claims:
+                self._queue.add(name)
+            self._add_node(after, name)
 
     def _add_claims(self, snapshot: Snapshot, concerned: Callable[[NodeClaim], bool]) -> None:
         """What these claims depend on has changed: perhaps the very thing that made a launch fail."""
@@ -264,7 +276,7 @@ class ClaimLoop:
             attachments=attachments_of(snapshot, claim, node, self._now())
             if node is not None and claim.deletion_timestamp is not None
             else (),
-            buffered=any(name in snapshot.buffered for name in names),
+            buffered=snapshot.room_unknown or any(name in snapshot.buffered for name in names),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._executor.instances.gone,
             expects_pods=expecting is not None and expecting.expects(claim),
@@ -273,6 +285,7 @@ class ClaimLoop:
             surge_started=surge_started(snapshot, pods)
             if claim.deletion_timestamp is not None
             else frozenset(),
+            unmarked=frozenset(pod.key for pod in pods if pod.uid in self._executor.checkpoints.refused),
             deadlines=self._timing.claims,
         )
 

@@ -77,7 +77,7 @@ class Collector:
         if not end_unclaimed(self._cluster.snapshot, instances, now, grace):
             return ()
         snapshot = self._cluster.snapshot
-        for claim in await self._executor.claims.listed():
+        for claim in await self._executor.claims.list_claims():
             snapshot = apply(snapshot, ClaimSeen(claim))
         return end_unclaimed(snapshot, instances, now, grace)
 

@@ -111,7 +111,7 @@ class Launcher:
 
     def _trace(self, claim: NodeClaim, asked: float, instance: Instance | None, error: str = "") -> None:
         if self._traces is not None:
-            self._traces.launched(claim, asked, wall_clock(), instance, error)
+            self._traces.note_launch(claim, asked, wall_clock(), instance, error)
 
     async def _hostname(self, instance: Instance) -> str:
         """What the node will be called; empty when it cannot be had.

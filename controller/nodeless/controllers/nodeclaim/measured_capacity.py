@@ -9,6 +9,7 @@ import asyncio
 from nodeless.cloudprovider import CloudProvider
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
+from nodeless.kube.config_maps import KeptData
 from nodeless.model.events import Event, NodeSeen
 from nodeless.model.labels import INSTANCE_AMI_ID
 from nodeless.model.memory_observations import MemoryObservations, read_observations, write_observations
@@ -28,9 +29,8 @@ class MeasuredCapacity:
     """Watches nodes and tells the cloud; one write for many sights."""
 
     def __init__(self, client: ApiClient, cluster: Cluster, cloud: CloudProvider, namespace: str) -> None:
-        self._client = client
+        self._kept = KeptData(client, namespace, MEASURED_NAME)
         self._cloud = cloud
-        self._namespace = namespace
         self._measured = MemoryObservations()
         self._changed = asyncio.Event()
         self._log = logger("measured")
@@ -70,7 +70,7 @@ class MeasuredCapacity:
             await asyncio.sleep(_SETTLE_SECONDS)
             self._changed.clear()
             try:
-                await self._write()
+                await self._kept.write(write_observations(self._measured))
             except (ApiError, ApiUnavailable) as error:
                 self._log.warning(f"measured capacity is not kept yet: {error}")
                 self._changed.set()
@@ -78,30 +78,15 @@ class MeasuredCapacity:
 
     async def _read(self) -> None:
         try:
-            found = await self._client.get(self._path(MEASURED_NAME))
+            data = await self._kept.read()
         except (ApiError, ApiUnavailable) as error:
-            if not (isinstance(error, ApiError) and error.status == 404):
-                self._log.warning(f"measured capacity cannot be read: {error}")
+            self._log.warning(f"measured capacity cannot be read: {error}")
             return
-        now = wall_clock()
-        kept = read_observations(found.get("data") or {}, now)
+        if data is None:
+            return
+        kept = read_observations(data, wall_clock())
         for (instance_type, image), (memory, seen) in self._measured.sights.items():
             kept = kept.observe(instance_type, image, memory, seen)
         for (image, planned), (had, seen) in self._measured.disks.items():
             kept = kept.observe_disk(image, planned, had, seen)
         self._record(kept)
-
-    async def _write(self) -> None:
-        body = {"data": write_observations(self._measured)}
-        try:
-            await self._client.patch(self._path(MEASURED_NAME), body)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            meta = {"name": MEASURED_NAME, "namespace": self._namespace}
-            whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **body}
-            await self._client.create(self._path(), whole)
-
-    def _path(self, name: str = "") -> str:
-        path = f"/api/v1/namespaces/{self._namespace}/configmaps"
-        return f"{path}/{name}" if name else path

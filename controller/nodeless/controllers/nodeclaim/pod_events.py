@@ -27,7 +27,7 @@ class PodEvents:
         if (before.node_name, before.terminal) != (pod.node_name, pod.terminal):
             self._note(pod, snapshot)
 
-    def gone(self, pod: Pod, snapshot: Snapshot) -> None:
+    def note_gone(self, pod: Pod, snapshot: Snapshot) -> None:
         """A pod is gone."""
         if pod.node_name:
             self._note(pod, snapshot)

@@ -55,11 +55,13 @@ class ReservationLoop:
         keys = {str(claim.node_class) for claim in claims}
         reservations = {key: await self._reservations(key) for key in sorted(keys)}
         for claim in claims:
+            node = snapshot.node_of(claim)
             view = ReservationView(
                 claim,
-                snapshot.node_of(claim),
+                node,
                 instances.get(claim.provider_id),
                 reservations[str(claim.node_class)],
+                tuple(snapshot.pods_on(node.name)) if node is not None else (),
             )
             if not self._boundary.seconds_to_rest(claim.name, claim.resource_version):
                 with self._boundary.around(claim.name, claim.resource_version):

@@ -57,7 +57,7 @@ class NodeClassChecks:
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def ended(self, key: str = "") -> None:
+    async def wait_for_end(self, key: str = "") -> None:
         """Wait for the check of a class, or for all: what it makes must not come after a clean-up."""
         tasks = [task for each, task in self._tasks.items() if not key or each == key]
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -74,6 +74,9 @@ class OverlayLoop:
                 known = before.node_overlays.get(overlay.name)
                 if known is None or known.generation != overlay.generation or not overlay.conditions:
                     self._changed.set()
+                elif (known.devices, known.invalid) != (overlay.devices, overlay.invalid):
+                    # Of annotations a generation says nothing.
+                    self._changed.set()
             case events.PoolSeen(pool):
                 earlier = before.pools.get(pool.key)
                 if earlier is None or earlier.generation != pool.generation:
@@ -107,7 +110,7 @@ class OverlayLoop:
         snapshot = self._cluster.snapshot
         overlays = [overlay for _, overlay in sorted(snapshot.node_overlays.items())]
         self._complete = True
-        sold = await self._sold(snapshot) if overlays else []
+        sold = await self._list_sold_types(snapshot) if overlays else []
         found = await asyncio.to_thread(evaluate, overlays, sold)
         self._apply(found)
         for overlay in overlays:
@@ -115,7 +118,7 @@ class OverlayLoop:
                 await self._tell(overlay, found)
         return self._complete
 
-    async def _sold(self, snapshot: Snapshot) -> list[tuple[Pool, tuple[InstanceType, ...]]]:
+    async def _list_sold_types(self, snapshot: Snapshot) -> list[tuple[Pool, tuple[InstanceType, ...]]]:
         """Pools with what is sold to them; what is not known now is said once, and asked for again soon."""
         sold, problems = await pools_sold(self._cloud, snapshot)
         known = {pool.key: (pool, types) for pool, types in sold}

@@ -260,7 +260,7 @@ class PoolLoop:
             self._executor.guard.spare(holds)
             await self._executor.carry_out((ReleaseGuard(_TEARDOWN),))
             return
-        await self._checks.ended()
+        await self._checks.wait_for_end()
         steps = step_teardown(snapshot)
         await self._executor.carry_out(steps)
         self._torn_down = any(isinstance(each, ReleaseGuard) for each in steps)
@@ -272,7 +272,7 @@ class PoolLoop:
             return
         subject = node_class.reference
         if node_class.deletion_timestamp is not None:
-            await self._checks.ended(node_class.key)
+            await self._checks.wait_for_end(node_class.key)
         try:
             await self._executor.carry_out(step_node_class(snapshot, node_class))
         except CloudError as error:

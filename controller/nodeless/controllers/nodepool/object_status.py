@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from nodeless.api.times import format_time
 from nodeless.api.writing import conditions_to_api
-from nodeless.cloudprovider import LAUNCH_FAILED, CloudError, NodeClassUnresolved, ResolvedNodeClass
+from nodeless.cloudprovider import LAUNCH_FAILED, CloudError, NodeClassUnresolved
+from nodeless.launch.resolved import ResolvedNodeClass
 from nodeless.model.conditions import (
     CAPACITY_RESERVATIONS_READY,
     DELETING,

@@ -4,11 +4,12 @@ Two conditions (Karpenter's names): `ReadyForProvisioning` says whether it is kn
 is for, `Provisioning` whether existing nodes have room for all of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from nodeless.api.writing import conditions_to_api
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject
-from nodeless.kube import ApiClient, ApiError, ApiUnavailable
+from nodeless.controllers.provisioning.status_writes import write_status
+from nodeless.kube import ApiClient
 from nodeless.kube.buffers import BUFFERS
 from nodeless.kube.cluster import Cluster
 from nodeless.model.buffers import POD_TEMPLATE, CapacityBuffer
@@ -40,7 +41,8 @@ class Buffers:
             ApiUnavailable: The API server cannot be reached.
         """
         nodes = tuple(sorted({name for key, name in plan.placements.items() if is_placeholder(key)}))
-        if nodes != tuple(sorted(self._cluster.snapshot.buffered)):
+        known = self._cluster.snapshot
+        if not known.room_placed or nodes != tuple(sorted(known.buffered)):
             self._cluster.handle(BuffersPlaced(nodes))
         found = resolutions(snapshot) if snapshot.capacity_buffers else {}
         for _, buffer in sorted(snapshot.capacity_buffers.items()):
@@ -56,19 +58,7 @@ class Buffers:
     ) -> None:
         status = buffer_status(snapshot, buffer, found, plan, wall_clock())
         if status and buffer.deletion_timestamp is None:
-            await self._write(buffer, status)
-
-    async def _write(self, buffer: CapacityBuffer, status: Mapping[str, object]) -> None:
-        group, _, plural = BUFFERS.rpartition("/")
-        path = f"{group}/namespaces/{buffer.namespace}/{plural}/{buffer.name}/status"
-        try:
-            await self._client.patch(path, {"status": status})
-        except ApiError as error:
-            # Deleted meanwhile, or refused: the next pass tries again.
-            if error.status != 404:
-                self._log.warning(f"status of capacity buffer {buffer.key} was not written: {error}")
-        except ApiUnavailable as error:
-            self._log.warning(f"status of capacity buffer {buffer.key} was not written: {error}")
+            await write_status(self._client, BUFFERS, buffer, status, self._log)
 
 
 def buffer_status(

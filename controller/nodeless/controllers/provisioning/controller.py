@@ -7,7 +7,7 @@ so nothing is launched twice.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from nodeless.cloudprovider import CloudError, CloudProvider
@@ -52,6 +52,7 @@ from nodeless.operator.solver_policy import policy_of
 from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
 from nodeless.scheduling.pods.buffers import is_placeholder
+from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.scheduling.pods.requests import request_of
 from nodeless.state.expected import claims_to_note
 
@@ -81,7 +82,10 @@ class Provisioning:
         nominator: PodNominator | None = None,
         traces: PodTraces | None = None,
         requests: Requests | None = None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """The controller; `prepare` is awaited before its first pass."""
+        self._prepare = prepare
         self._requests = requests
         self._traces = traces
         self._nominator = nominator
@@ -146,7 +150,11 @@ class Provisioning:
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
                 self._trigger_pending()
-            case events.OverlaysApplied():
+            case events.GangSizeSeen(size) if before.gang_sizes.get(size.key) != size:
+                self._trigger_pending()
+            case events.GangSizeGone(key) if key in before.gang_sizes:
+                self._trigger_pending()
+            case events.GangsPaused() | events.OverlaysApplied():
                 self._trigger_pending()
             case _:
                 self._on_placeholders(event, before)
@@ -155,7 +163,8 @@ class Provisioning:
         match event:
             case events.CapacityBufferSeen(buffer) if self._generation_changed(buffer, before):
                 self._batcher.trigger(f"{buffer.key} {buffer.generation}")
-            case events.CapacityBufferGone(key):
+            case events.CapacityBufferGone(key) | events.ProvisioningRequestGone(key):
+                # Its room may be kept until a pass says that it is not.
                 self._batcher.trigger(key)
             case events.ClaimSeen(claim) if before.provisioning_requests and _became_ready(claim, before):
                 self._batcher.trigger(f"{claim.uid} is ready")
@@ -189,6 +198,8 @@ class Provisioning:
 
     async def run(self) -> None:
         """Plan until cancelled."""
+        if self._prepare is not None:
+            await self._prepare()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._retry())
             group.create_task(self._advisor.run(self._say_refused))
@@ -261,7 +272,7 @@ class Provisioning:
         self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
         self._metrics.plan_gap.set(float("nan") if plan.gap is None else plan.gap)
         if self._traces is not None:
-            self._traces.planned(plan, now, wall_clock())
+            self._traces.note_plan(plan, now, wall_clock())
         self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
         await self._tell_buffers(seen, plan)
         over = await self._tell_requests(seen, plan, policy)
@@ -347,6 +358,8 @@ class Provisioning:
             reason=one_line,
             pods=snapshot.pods,
             catalog=situation.catalog,
+            gangs=_gangs_of(plan, snapshot),
+            requests=_requests_of(plan),
         )
         for create, node in zip(creates, plan.new_nodes, strict=True):
             self._planned[create.claim.name] = node.pods
@@ -378,7 +391,7 @@ class Provisioning:
                 continue
             if isinstance(outcome, BaseException):
                 raise outcome
-            self._guard.launched(create.claim.name, node, snapshot, now)
+            self._guard.note_launch(create.claim.name, node, snapshot, now)
             for key in node.pods:
                 message = texts.nominated(create.claim.name, node, relaxed.get(key, ()))
                 self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
@@ -402,7 +415,7 @@ class Provisioning:
     async def _find_culprits(self, situation: Situation, node: PlannedNode, error: Exception) -> None:
         """Set those aside because of whom a claim was refused; the others are planned again at once."""
         for pod, refusal in await culprits(situation, node, error, self._executor.claims.offer):
-            self._resting.refused(pod, refusal, situation.snapshot)
+            self._resting.note_refusal(pod, refusal, situation.snapshot)
         self._trigger_pending()
 
     def _expect(self, plan: Plan, snapshot: Snapshot, claims: Sequence[str]) -> None:
@@ -428,7 +441,7 @@ class Provisioning:
         finally:
             if self._traces is not None:
                 types = situation.catalog.get(str(node.pool), ())
-                self._traces.written(name, node, types, began, wall_clock(), problem)
+                self._traces.note_write(name, node, types, began, wall_clock(), problem)
         self._cluster.handle(events.Nominated(name, situation.now + self._nomination))
 
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
@@ -484,6 +497,19 @@ def _has_other_labels(before: Snapshot, namespace: Namespace) -> bool:
     """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
     known = before.namespaces.get(namespace.name)
     return known is not None and known != namespace
+
+
+def _gangs_of(plan: Plan, snapshot: Snapshot) -> dict[str, str]:
+    """The gangs of the pods for which nodes are launched, by pod; those in none are left out."""
+    pods, sizes = snapshot.pods, snapshot.gang_sizes
+    keys = (key for node in plan.new_nodes for key in node.pods if key in pods)
+    return {key: name for key in keys if (name := gang_of(pods[key], sizes))}
+
+
+def _requests_of(plan: Plan) -> dict[str, str]:
+    """The provisioning requests of the placeholders for which nodes are launched, by placeholder."""
+    keys = (key for node in plan.new_nodes for key in node.pods)
+    return {key: request for key in keys if (request := request_of(key))}
 
 
 def without_nodes_of(plan: Plan, requests: frozenset[str]) -> Plan:

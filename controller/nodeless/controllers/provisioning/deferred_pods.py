@@ -87,14 +87,14 @@ class DeferredPods:
         for key in sorted(late):
             name = class_of(snapshot.pods[key])
             if name not in by_class:
-                self.passed(name)
+                self.note_passed(name)
 
-    def refused(self, pod: Pod, error: Exception, snapshot: Snapshot) -> None:
+    def note_refusal(self, pod: Pod, error: Exception, snapshot: Snapshot) -> None:
         """The node of a pod cannot be written because of what the pod asks for."""
         self._pools = _pools_of(snapshot)
         self._set_aside(class_of(pod), pod, error)
 
-    def passed(self, name: str) -> None:
+    def note_passed(self, name: str) -> None:
         """A class came through."""
         self._boundary.record_success(name)
         self._known.discard(name)
@@ -103,7 +103,7 @@ class DeferredPods:
         """Classes without a pod that waits; not while they rest, or a new pod would begin anew."""
         for name in gone:
             if not self._boundary.seconds_to_rest(name, self._pools):
-                self.passed(name)
+                self.note_passed(name)
 
     def _set_aside(self, name: str, pod: Pod, error: Exception) -> None:
         self._known.add(name)

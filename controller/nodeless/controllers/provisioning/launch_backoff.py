@@ -40,7 +40,7 @@ class LaunchBackoff:
         attempt = self._attempts.get(uid)
         return 0.0 if attempt is None else max(attempt.not_before - now, 0.0)
 
-    def launched(self, claim_name: str, node: PlannedNode, snapshot: Snapshot, now: float) -> None:
+    def note_launch(self, claim_name: str, node: PlannedNode, snapshot: Snapshot, now: float) -> None:
         """A claim was made for a planned node."""
         for key in node.pods:
             pod = snapshot.pods.get(key)

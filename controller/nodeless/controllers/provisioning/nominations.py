@@ -36,7 +36,7 @@ from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, untolerated
+from nodeless.model.taints import Taint, find_untolerated
 from nodeless.nodeclaim.startup_taints import is_closed
 from nodeless.operator.logs import logger
 from nodeless.operator.semaphore import Slots
@@ -222,8 +222,8 @@ class PodNominator:
         Such a one may be what makes the node ready: the taint must not wait for that.
         """
         return bool(self.refused) or any(
-            untolerated((_NOT_READY,), daemon_set.shape.tolerations) is None
-            and untolerated((_UNREGISTERED,), daemon_set.shape.tolerations) is not None
+            find_untolerated((_NOT_READY,), daemon_set.shape.tolerations) is None
+            and find_untolerated((_UNREGISTERED,), daemon_set.shape.tolerations) is not None
             for daemon_set in self._cluster.snapshot.daemon_sets.values()
         )
 

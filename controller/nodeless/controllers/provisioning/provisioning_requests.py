@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from nodeless.api.writing import conditions_to_api
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject
-from nodeless.controllers.provisioning.request_answers import Answer, answer_to, missing_room
-from nodeless.kube import ApiClient, ApiError, ApiUnavailable
+from nodeless.controllers.provisioning.request_answers import answer_to, missing_room
+from nodeless.controllers.provisioning.status_writes import write_status
+from nodeless.kube import ApiClient
 from nodeless.kube.event_recorder import Recorder
-from nodeless.kube.provisioning_requests import REQUESTS
+from nodeless.kube.provisioning_requests import collection_of
 from nodeless.model.conditions import Condition, merged_conditions, same
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.plan import Plan
@@ -28,9 +29,9 @@ from nodeless.model.provisioning_requests import (
     ProvisioningRequest,
 )
 from nodeless.model.snapshot import Snapshot
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.scheduling import Policy, solve
 from nodeless.scheduling.pods.requests import (
     consumers_of,
@@ -63,8 +64,10 @@ class Requests:
         recorder: Recorder | None = None,
         metrics: Metrics | None = None,
         boundary: ErrorBoundary | None = None,
+        timing: Timing = TIMING,
     ) -> None:
         self._client = client
+        self._clock = timing.wall_clock
         self._recorder = recorder
         self._metrics = metrics
         self._boundary = boundary
@@ -76,11 +79,11 @@ class Requests:
 
     def waiting(self, snapshot: Snapshot) -> list[str]:
         """Keys of the requests for which passes are made."""
-        return [key for key, each in snapshot.provisioning_requests.items() if _is_open(each)]
+        return [key for key, each in snapshot.provisioning_requests.items() if each.is_open]
 
     def without_resting(self, snapshot: Snapshot, requests: Iterable[ProvisioningRequest]) -> Snapshot:
         """The snapshot without the placeholders of requests whose pause is not over."""
-        now = wall_clock()
+        now = self._clock()
         resting = {each.key for each in requests if self._rests(each, now)}
         if not resting:
             return snapshot
@@ -107,7 +110,7 @@ class Requests:
         consumers = consumers_of(snapshot) if requests else {}
         # Those that check come last: room that is kept for the others is not theirs.
         for request in sorted(requests, key=_is_check):
-            now, looked = wall_clock(), True
+            now, looked = self._clock(), True
             made = plan
             if _is_check(request) and not invalid(request) and not problem_of(snapshot, request):
                 looked = checks < _MOST_CHECKS and not self._rests(request, now)
@@ -159,30 +162,13 @@ class Requests:
         details = dict(request.details) | dict(answer.details)
         if same(request.conditions, conditions) and details == dict(request.details):
             return request
-        if not await self._write(request, conditions, answer):
-            return request
-        self._publish(request, conditions)
-        return replace(request, conditions=conditions)
-
-    async def _write(
-        self, request: ProvisioningRequest, conditions: tuple[Condition, ...], answer: Answer
-    ) -> bool:
-        group, _, plural = REQUESTS.rpartition("/")
-        path = f"{group}/namespaces/{request.namespace}/{plural}/{request.name}/status"
         status: dict[str, object] = {"conditions": conditions_to_api(conditions)}
         if answer.details:
             status["provisioningClassDetails"] = dict(answer.details)
-        try:
-            # With its UID, so that a request of the same name that came meanwhile is not answered by this.
-            await self._client.patch(path, {"metadata": {"uid": request.uid}, "status": status})
-        except ApiError as error:
-            if error.status not in (404, 409):
-                self._log.warning(f"status of provisioning request {request.key} was not written: {error}")
-            return False
-        except ApiUnavailable as error:
-            self._log.warning(f"status of provisioning request {request.key} was not written: {error}")
-            return False
-        return True
+        if not await write_status(self._client, collection_of(request), request, status, self._log):
+            return request
+        self._publish(request, conditions)
+        return replace(request, conditions=conditions)
 
     def _publish(self, request: ProvisioningRequest, conditions: tuple[Condition, ...]) -> None:
         before = {each.type for each in request.conditions if each.status == "True"}
@@ -213,10 +199,6 @@ class Requests:
     def _rests(self, request: ProvisioningRequest, now: float) -> bool:
         until, _ = self._pauses.get(request.uid, (0.0, 0.0))
         return now < until and request.phase == Phase.PENDING
-
-
-def _is_open(request: ProvisioningRequest) -> bool:
-    return request.ours and request.phase != Phase.OVER
 
 
 def _is_check(request: ProvisioningRequest) -> bool:

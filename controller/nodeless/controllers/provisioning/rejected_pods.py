@@ -74,5 +74,10 @@ def _with(nodes: Sequence[PlannedNode], key: str) -> tuple[PlannedNode, ...]:
 
 
 def _asks(shape: PodShape) -> int:
-    terms = (*shape.required_terms, *(term for _, term in shape.preferred_terms), *shape.volume_terms)
+    terms = (
+        *shape.required_terms,
+        *(term for _, term in shape.preferred_terms),
+        *shape.volume_terms,
+        *shape.device_terms,
+    )
     return len(shape.node_selector) + sum(len(term.expressions) for term in terms)

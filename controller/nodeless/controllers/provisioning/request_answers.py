@@ -6,13 +6,13 @@ are a booking of ten minutes and seven days after which a request without capaci
 (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nodeless.api.times import format_time, parse_time
 from nodeless.model.conditions import Condition
-from nodeless.model.plan import Plan
+from nodeless.model.plan import Plan, Refusal
 from nodeless.model.provisioning_requests import (
     ACCEPTED,
     BOOKING_EXPIRED,
@@ -105,13 +105,13 @@ def answer_to(
     if request.phase == Phase.BOOKED:
         return _of_booking(request, plan, now, used=used, missing_since=missing_since)
     if wrong := invalid(request):
-        return _failed(RequestReason.INVALID_REQUEST, wrong)
+        return _answer_failure(RequestReason.INVALID_REQUEST, wrong)
     problem = problem_of(snapshot, request)
     if now >= valid_until(request):
         provisioned = request.condition(PROVISIONED)
         last = problem or (provisioned.message if provisioned else "no pass has looked at it")
         seconds = valid_until(request) - request.created_at
-        return _failed(RequestReason.EXPIRED, f"no capacity within {seconds:.0f} s: {last}")
+        return _answer_failure(RequestReason.EXPIRED, f"no capacity within {seconds:.0f} s: {last}")
     if problem:
         return Answer((Condition(ACCEPTED, "False", RequestReason.POD_TEMPLATE_NOT_USABLE, problem),))
     return _of_capacity(snapshot, request, plan, now)
@@ -149,13 +149,13 @@ def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, plan: Plan, n
     if checks:
         text = f"the cluster has room for {ready} of {request.pods} pods"
         if dict(request.parameters).get(NO_RETRY) == "true":
-            return _failed(RequestReason.CAPACITY_NOT_FOUND, text, accepted)
+            return _answer_failure(RequestReason.CAPACITY_NOT_FOUND, text, accepted)
         return Answer((accepted, _lacking(text)), incomplete=True)
     since = _launching_since(request)
     if since is not None and now - since >= LAUNCH_SECONDS:
-        text = str(refused[0]) if refused else f"room for {ready} of {request.pods} pods is ready"
+        text = _last_refusal(request, refused) or f"room for {ready} of {request.pods} pods is ready"
         text = f"not all nodes were ready {LAUNCH_SECONDS:.0f} s after the first launch: {text}"
-        return _failed(RequestReason.LAUNCH_TOOK_TOO_LONG, text, accepted)
+        return _answer_failure(RequestReason.LAUNCH_TOOK_TOO_LONG, text, accepted)
     if refused:
         return Answer((accepted, _lacking(str(refused[0]))), incomplete=True)
     if len(placed) + coming < request.pods:
@@ -165,6 +165,14 @@ def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, plan: Plan, n
     text = f"room for {ready} of {request.pods} pods is ready, nodes for the others are being launched"
     launching = Condition(PROVISIONED, "False", RequestReason.BEING_LAUNCHED, text)
     return Answer((accepted, launching), {LAUNCHING_SINCE: format_time(now if since is None else since)})
+
+
+def _last_refusal(request: ProvisioningRequest, refused: Sequence[Refusal]) -> str:
+    """What was last said to lack: by this plan, or, where the request rests, by the last that held it."""
+    if refused:
+        return str(refused[0])
+    known = request.condition(PROVISIONED)
+    return known.message if known is not None and known.reason == RequestReason.CAPACITY_NOT_FOUND else ""
 
 
 def _is_ready(snapshot: Snapshot, name: str) -> bool:
@@ -183,5 +191,5 @@ def _lacking(message: str) -> Condition:
     return Condition(PROVISIONED, "False", RequestReason.CAPACITY_NOT_FOUND, message[:_LONGEST_MESSAGE])
 
 
-def _failed(reason: RequestReason, message: str, *others: Condition) -> Answer:
+def _answer_failure(reason: RequestReason, message: str, *others: Condition) -> Answer:
     return Answer((*others, Condition(FAILED, "True", reason, message[:_LONGEST_MESSAGE])))

@@ -144,7 +144,7 @@ class PodTraces:
         self._give_up(now)
 
     @_harmless
-    def planned(self, plan: Plan, started: float, solved: float) -> None:
+    def note_plan(self, plan: Plan, started: float, solved: float) -> None:
         """A pass began and had its plan."""
         if not self._pods:
             return
@@ -189,7 +189,7 @@ class PodTraces:
         followed.add(_Step("solve", max(started, followed.since), solved, attributes, error))
 
     @_harmless
-    def written(
+    def note_write(
         self,
         name: str,
         node: PlannedNode,
@@ -208,7 +208,7 @@ class PodTraces:
                 self._pods[key].add(_Step("claim", started, ended, attributes, error))
 
     @_harmless
-    def launched(
+    def note_launch(
         self, claim: NodeClaim, started: float, ended: float, instance: Instance | None, error: str = ""
     ) -> None:
         """The cloud was asked for a claim's instance, and gave it or did not."""
