@@ -27,7 +27,7 @@ setup: $(STAMP) ## install the locked dependencies into .venv and build (or find
 programs: $(STAMP) ## the same with what the tests need besides: Prometheus, OpenTofu, actionlint, krew, language hosts, Karpenter's charts, Kueue
 	@$(PYTHON) -m localenv build --tests
 
-browser: # a Chromium for the tests of the docs
+browser: # a Chromium for the tests of the docs, and shells for those of completion
 	@bash .ci/browser
 
 $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml localenv/pyproject.toml
@@ -84,12 +84,15 @@ ifneq (,$(findstring --peer,$(ARGS)))
 bench: setup
 	@$(PYTHON) -m bench peer $(filter-out --peer,$(ARGS))
 else
-bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation; or ARGS=--peer
+bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), proofs, admission, decision, nodes, memory, consolidation, claims on devices, start of commands; or ARGS=--peer
 	@$(PYTHON) -m bench.packing
+	@$(PYTHON) -m bench.proofs
 	@$(PYTHON) -m bench.hostile_pods
 	@$(PYTHON) -m bench.neighbors
 	@$(PYTHON) -m bench nodes $(ARGS)
 	@$(PYTHON) -m bench.consolidation
+	@$(PYTHON) -m bench.devices
+	@$(PYTHON) -m bench.start_up
 endif
 
 judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each

@@ -1,1 +1,1 @@
-"""What `make bench` and `make soak` measure and print: packing, admission, nodes, consolidation, the peer."""
+"""What `make bench` and `make soak` print: packing, admission, nodes, consolidation, start, the peer."""

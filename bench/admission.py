@@ -58,9 +58,9 @@ def run() -> str:
 def _measure(*, computing: bool) -> tuple[list[float], float]:
     """Milliseconds of the answers, sorted, and of processor time for each."""
     with serving(computing=computing) as (port, authority, process):
-        before, began = _used(process), time.perf_counter()
+        before, began = _processor_time(process), time.perf_counter()
         times = sorted(asyncio.run(_ask(port, authority)))
-        busy = (_used(process) - before) / (time.perf_counter() - began)
+        busy = (_processor_time(process) - before) / (time.perf_counter() - began)
     return times, 1000 * busy / RATE
 
 
@@ -72,7 +72,7 @@ def _at(times: list[float], share: float) -> float:
     return times[min(len(times) - 1, int(share * len(times)))]
 
 
-def _used(process: psutil.Process) -> float:
+def _processor_time(process: psutil.Process) -> float:
     spent = process.cpu_times()
     return spent.user + spent.system
 

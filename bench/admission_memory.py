@@ -52,7 +52,7 @@ def bodies() -> Iterator[tuple[str, bytes]]:
     yield "integer labels", _labels(lambda number: f'"l{number}":{number}')
     yield "near misses of labels", _labels(lambda number: f'"node.kubernetes.io/instance-typ{number}":"a"')
     unknown = {**_provisioner(), "spec": "@"}
-    yield "unknown members", _filled(unknown, lambda number: f'"requirement{number}":1', "{}")
+    yield "unknown members", _fill_manifest(unknown, lambda number: f'"requirement{number}":1', "{}")
     yield "one long key", _review(_provisioner(labels={"k" * (LARGEST_BODY - 4096): "v"}))
     yield "one long value", _review(_provisioner(labels={"k": "\N{GRINNING FACE}" * (LARGEST_BODY // 13)}))
     yield "nulls", _requirements("null")
@@ -127,14 +127,14 @@ def _review(new: Any, old: Any = None) -> bytes:
 
 
 def _requirements(item: str) -> bytes:
-    return _filled(_provisioner(requirements="@"), lambda _: item, "[]")
+    return _fill_manifest(_provisioner(requirements="@"), lambda _: item, "[]")
 
 
 def _labels(item: Callable[[int], str]) -> bytes:
-    return _filled(_provisioner(labels="@"), item, "{}")
+    return _fill_manifest(_provisioner(labels="@"), item, "{}")
 
 
-def _filled(manifest: dict[str, Any], item: Callable[[int], str], around: str) -> bytes:
+def _fill_manifest(manifest: dict[str, Any], item: Callable[[int], str], around: str) -> bytes:
     """The manifest, with a list or object in the place of its "@" that holds all that is read at all."""
     frame = _review(manifest)
     room, values, parts = LARGEST_BODY - len(frame), BOUNDS.values - 100, list[str]()

@@ -58,7 +58,7 @@ def run() -> str:
 async def _measure(aws: LocalAws) -> str:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     everything = _pool("everything")
-    await _rendered(everything)
+    await _render_catalog(everything)
     provider = AwsProvider(_SETTINGS)
     try:
         aws.forget_calls()
@@ -88,7 +88,7 @@ def told_start(seconds: float, calls: Counter[str]) -> list[str]:
     return [taken, f"    missed: takes {seconds:.1f} s, not {MOST_SECONDS:g}"]
 
 
-async def _rendered(pool: Pool) -> None:
+async def _render_catalog(pool: Pool) -> None:
     provider = AwsProvider(_SETTINGS)
     try:
         await provider.catalog(pool, _CLASS)

@@ -233,7 +233,7 @@ class Soak:
         nodes = len(self._api.list("/api/v1/nodes"))
         known = self._metrics().get(_NODES, 0.0)
         claims = self._api.list(CLAIMS)
-        waiting = [claim["metadata"]["name"] for claim in claims if not _initialized(claim)]
+        waiting = [claim["metadata"]["name"] for claim in claims if not _is_initialized(claim)]
         if waiting:
             return f"claims that are not initialized: {', '.join(waiting[:5])}"
         return "" if known == nodes else f"{nodes} nodes, and {known:.0f} known"
@@ -282,7 +282,7 @@ def quantiles(before: Samples, after: Samples, part: float = 0.99) -> dict[str, 
     return found
 
 
-def _initialized(claim: Object) -> bool:
+def _is_initialized(claim: Object) -> bool:
     conditions = (claim.get("status") or {}).get("conditions") or ()
     return any(
         condition["type"] == "Initialized" and condition["status"] == "True" for condition in conditions

@@ -48,7 +48,7 @@ _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Fill the folders of the navigation, and say how diagrams are drawn and headings named."""
     docs = Path(config.docs_dir)
-    config.nav = _expanded(config.nav or [], docs)
+    config.nav = _expand_nav(config.nav or [], docs)
     fence = {"name": "mermaid", "class": "mermaid", "format": diagram}
     config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
     # The anchors that the repository's host makes, so that a link leads to its heading in both places.
@@ -113,7 +113,7 @@ def decisions(docs: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _expanded(nav: Any, docs: Path) -> Any:
+def _expand_nav(nav: Any, docs: Path) -> Any:
     """The navigation, each `DIR/*` replaced by the pages that match and are not named elsewhere."""
     named = set(_strings(nav))
 

@@ -98,7 +98,9 @@ def _live(
     for workload in workloads:
         if workload.empty:
             _end(api)
-            api.wait(lambda: not meter.billed(), timeout=_EMPTY_SECONDS, what="the last node to end")
+            api.wait(
+                lambda: not meter.billed_instances(), timeout=_EMPTY_SECONDS, what="the last node to end"
+            )
         environment.report(f"{name}: {workload.name}")
         found.append(meter.measure(partial(_act, environment, workload, chance), seconds))
         environment.report(f"{name}: {workload.name}: {_line(found[-1])}")

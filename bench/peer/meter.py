@@ -75,12 +75,12 @@ class Meter:
     def measure(self, act: Callable[[], None], seconds: float) -> Cost:
         """Do something and watch for so long what it costs."""
         cost, log, calls = Cost(), self._log_size(), len(self._environment.aws.calls())
-        before = self.billed()
+        before = self.billed_instances()
         seen, spent = set(before), self._processor()
         act()
         began = last = time.monotonic()
         while (now := time.monotonic()) - began < seconds:
-            billed = self.billed()
+            billed = self.billed_instances()
             seen |= set(billed)
             cost.price = sum(billed.values())
             cost.dollars += cost.price * (now - last) / _HOUR
@@ -89,13 +89,13 @@ class Meter:
             cost.memory = max(cost.memory, self._memory())
             time.sleep(_SAMPLE_SECONDS)
         cost.launched = len(seen - set(before))
-        cost.ended = len(seen - set(self.billed()))
+        cost.ended = len(seen - set(self.billed_instances()))
         cost.processor = sum(total - spent.get(pid, 0.0) for pid, total in self._processor().items())
         cost.aws = sum(self._role in call["principal"] for call in self._environment.aws.calls()[calls:])
         self._count(cost, log)
         return cost
 
-    def billed(self) -> dict[str, float]:
+    def billed_instances(self) -> dict[str, float]:
         """Dollars an hour of each instance that is paid for, by id."""
         return {
             instance["InstanceId"]: price_of(

@@ -19,7 +19,7 @@ from pulumi_nodeless.terraform import module_files
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def generated() -> dict[Path, str]:
+def generate_files() -> dict[Path, str]:
     """Every derived file, relative to the repository, with its text."""
     schema = package_schema()
     made = {Path("components/schema.json"): json.dumps(schema, indent=2, ensure_ascii=False) + "\n"}
@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only compare; exit code 1 on a difference")
     arguments = parser.parse_args()
     stale = 0
-    for path, text in generated().items():
+    for path, text in generate_files().items():
         file = _ROOT / path
         if file.is_file() and file.read_text() == text:
             continue

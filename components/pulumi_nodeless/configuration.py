@@ -18,7 +18,7 @@ from pulumi.runtime import config as engine_config
 
 from pulumi_nodeless.arguments import ArgumentError, Problem
 from pulumi_nodeless.environment_args import EnvironmentArgs
-from pulumi_nodeless.shapes import called, kinds, python_members, python_name
+from pulumi_nodeless.shapes import kinds, name_kind, python_members, python_name
 from pulumi_nodeless.wire_names import wire_name, wire_problems
 
 WITHOUT_KEY: Final = ("existing_vpc", "existing_cluster")
@@ -63,7 +63,7 @@ def environment_args(namespace: str, default_name: str) -> EnvironmentArgs:
         try:
             read[key] = _parse(given[key], KEYS[key])
         except ValueError:
-            problems.append(Problem(key, f"expected {called(KEYS[key])}, got {given[key]!r}"))
+            problems.append(Problem(key, f"expected {name_kind(KEYS[key])}, got {given[key]!r}"))
     if problems:
         raise ConfigurationError(namespace, problems)
     return _arguments(read, default_name)
@@ -154,7 +154,7 @@ def _parse(text: str, kind: Any) -> Any:
     Raises:
         ValueError: it stands for none of this kind.
     """
-    if called(kind) == "text":
+    if name_kind(kind) == "text":
         return text
     value = json.loads(text)
     if kind in (bool, int) and type(value) is not kind:

@@ -95,7 +95,7 @@ def answer(question: Question) -> list[str]:
         given = question.kubeconfig
         file.write_text(given if isinstance(given, str) else json.dumps(given))
         command = [sys.executable, "-m", "nodeless", "drift", "-", "--json", "--kubeconfig", str(file)]
-        command += ["--namespace", question.namespace]
+        command += ["--controller-namespace", question.namespace]
         command += ["--region", question.region] if question.region else []
         command += [word for owner in question.owners for word in ("--owner", owner)]
         command += [word for uid in question.removed for word in ("--removed", uid)]

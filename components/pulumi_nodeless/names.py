@@ -21,6 +21,7 @@ HOLD_NAMESPACE = "kube-system"
 PATCH_FORCE = "pulumi.com/patchForce"
 """Annotation with which pulumi-kubernetes takes fields over from other owners."""
 MEASURED_CAPACITY = "nodeless-measured-capacity"
+GANG_PAUSES = "nodeless-gang-pauses"
 
 IMAGE_REPOSITORY = "ghcr.io/nodeless/controller"
 """Where released images of the controller are; `python -m infra.release set --image` changes it."""

@@ -14,7 +14,7 @@ from typing import Final
 import pulumi_kubernetes as k8s
 
 from nodeless.model.neighbors import AUTOSCALER_STATUS
-from pulumi_nodeless.names import MEASURED_CAPACITY, TEARDOWN_GUARD
+from pulumi_nodeless.names import GANG_PAUSES, MEASURED_CAPACITY, TEARDOWN_GUARD
 from pulumi_nodeless.settings import GLOBAL_SETTINGS, LOGGING
 from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
 
@@ -58,8 +58,17 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), FOLLOW),
     Rule(("autoscaling.x-k8s.io",), ("capacitybuffers", "provisioningrequests"), FOLLOW),
     Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status", "provisioningrequests/status"), ("patch",)),
+    Rule(("batch",), ("jobs",), FOLLOW),
+    Rule(("jobset.x-k8s.io",), ("jobsets",), FOLLOW),
+    Rule(("scheduling.x-k8s.io",), ("podgroups",), FOLLOW),
+    Rule(("autoscaling.k8s.io",), ("verticalpodautoscalers",), FOLLOW),
     Rule(("policy",), ("poddisruptionbudgets",), FOLLOW),
     Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), FOLLOW),
+    Rule(
+        ("resource.k8s.io",),
+        ("resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses"),
+        FOLLOW,
+    ),
 )
 """ClusterRole `karpenter-core`: scheduling and the life of nodes, whatever the cloud."""
 
@@ -113,14 +122,15 @@ def namespace_rules(certificate_secret: str) -> tuple[Rule, ...]:
     """Role `karpenter` in the controller's namespace: settings, certificate, lease, teardown guard.
 
     A name in a rule covers a list or watch that selects `metadata.name`. The controller makes its Lease and
-    the ConfigMap of measured capacity itself; `create` cannot be limited to a name. The Secret is made empty
-    beside it: who may create Secrets in a namespace can have tokens of all its service accounts.
+    the ConfigMaps of measured capacity and of pauses of gangs itself; `create` cannot be limited to a name.
+    The Secret is made empty beside it: who may create Secrets in a namespace can have tokens of all its
+    service accounts.
     """
     followed = (GLOBAL_SETTINGS, LOGGING, TEARDOWN_GUARD)
     return (
         Rule(("",), ("configmaps",), ("get", *FOLLOW), followed),
-        Rule(("",), ("configmaps",), ("get",), (MEASURED_CAPACITY,)),
-        Rule(("",), ("configmaps",), ("patch",), (TEARDOWN_GUARD, MEASURED_CAPACITY)),
+        Rule(("",), ("configmaps",), ("get",), (MEASURED_CAPACITY, GANG_PAUSES)),
+        Rule(("",), ("configmaps",), ("patch",), (TEARDOWN_GUARD, MEASURED_CAPACITY, GANG_PAUSES)),
         Rule(("",), ("configmaps",), ("create",)),
         Rule(("",), ("secrets",), ("get", "update"), (certificate_secret,)),
         Rule(("coordination.k8s.io",), ("leases",), ("create",)),

@@ -33,7 +33,7 @@ def read(reader: ArgumentReader, path: str, value: Any, kind: Any, later: Sequen
     if isinstance(value, pulumi.Output | Awaitable):
         if outer in later:
             return value
-        check_known(reader, path, value, called(kind))
+        check_known(reader, path, value, name_kind(kind))
         return [] if outer is Sequence else None if outer in _PLAIN else {}
     if is_typeddict(outer):
         return _members(reader, path, value, kind, later)
@@ -82,7 +82,7 @@ def _members(
 ) -> dict[str, Any]:
     hints = kinds(kind)
     if not isinstance(value, Mapping):
-        reader.report(path, f"expected {called(kind)}, got {value!r}", f"members are {', '.join(hints)}")
+        reader.report(path, f"expected {name_kind(kind)}, got {value!r}", f"members are {', '.join(hints)}")
         return {}
     inner = ArgumentReader("", value, kind, path)
     # Told by the names from the outermost arguments on, as the rest.
@@ -131,13 +131,13 @@ def _flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def called(kind: Any) -> str:
+def name_kind(kind: Any) -> str:
     """What a kind of value is called in messages; an input that may be an output is its plain kind."""
     outer = get_origin(kind) or kind
     if outer in _PLAIN:
         return _PLAIN[outer][0]
     if outer in (Union, UnionType):
-        return called(get_args(kind)[0])
+        return name_kind(get_args(kind)[0])
     return "a list" if outer is Sequence else "a map"
 
 

@@ -98,7 +98,7 @@ def _rate(metric: str, by: str) -> Query:
     return Query(f"sum by ({by}) (rate({metric}[$__rate_interval]))", labels)
 
 
-def _filled(resource: str) -> Query:
+def _requested_share(resource: str) -> Query:
     """How much of what nodes allocate is requested, by pool; a node without requests has no series of them."""
     pods, daemons, allocatable = (
         f'sum by (nodepool) (karpenter_nodes_{figure}{{resource_type="{resource}"}})'
@@ -182,8 +182,8 @@ CAPACITY = Page(
                     ),
                     stacked=True,
                 ),
-                Panel("CPU requested of allocatable", (_filled("cpu"),), _SHARE),
-                Panel("Memory requested of allocatable", (_filled("memory"),), _SHARE),
+                Panel("CPU requested of allocatable", (_requested_share("cpu"),), _SHARE),
+                Panel("Memory requested of allocatable", (_requested_share("memory"),), _SHARE),
                 Panel(
                     "Nodes launched and terminated",
                     (
@@ -462,11 +462,11 @@ def dashboard_of(page: Page) -> Dashboard:
         made = made.with_row(dashboard.Row(title).id(next(identifiers)))
         for panel in panels:
             width = _WIDTH // len(panels) if panel.single else _WIDTH // 2
-            made = made.with_panel(_built(panel, width).id(next(identifiers)))
+            made = made.with_panel(_build_panel(panel, width).id(next(identifiers)))
     return made.build()
 
 
-def _built(panel: Panel, width: int) -> stat.Panel | timeseries.Panel:
+def _build_panel(panel: Panel, width: int) -> stat.Panel | timeseries.Panel:
     if panel.single:
         built: stat.Panel | timeseries.Panel = stat.Panel().height(_HEIGHT // 2)
     else:

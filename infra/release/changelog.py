@@ -41,7 +41,7 @@ def sections(text: str) -> list[Section]:
     ]
 
 
-def released(text: str) -> list[str]:
+def released_versions(text: str) -> list[str]:
     """The versions that have a section, newest first as they are written."""
     return [each.name for each in sections(text) if each.name != "Unreleased"]
 
@@ -73,9 +73,9 @@ def cut(text: str, version: str, day: date) -> str:
             changelog has no section for what is unreleased.
     """
     wanted = parse_version(version)
-    if version in released(text):
+    if version in released_versions(text):
         return text
-    higher = [each for each in released(text) if parse_version(each) >= wanted]
+    higher = [each for each in released_versions(text) if parse_version(each) >= wanted]
     if higher:
         raise ReleaseError(
             f"{version} is not greater than {higher[0]}, a version in CHANGELOG.md; hint: take a greater one"

@@ -49,14 +49,14 @@ def cut(version: str, day: date, root: Path = ROOT) -> bool:
     """
     wanted, now = parse_version(version), read_settings(root)
     text = (root / CHANGELOG).read_text()
-    if now.version == version and version in changelog.released(text):
+    if now.version == version and version in changelog.released_versions(text):
         return False
     made = changelog.cut(text, version, day)
     if wanted < parse_version(now.version):
         raise ReleaseError(
             f"{version} is lower than {now.version}, the version of this checkout; hint: choose a greater one"
         )
-    if dirty := uncommitted(root):
+    if dirty := uncommitted_files(root):
         differ = "1 file differs" if len(dirty) == 1 else f"{len(dirty)} files differ"
         raise ReleaseError(
             f"{differ} from the last commit ({', '.join(dirty[:3])}); hint: commit, or git stash -u"
@@ -66,7 +66,7 @@ def cut(version: str, day: date, root: Path = ROOT) -> bool:
     return True
 
 
-def uncommitted(root: Path = ROOT) -> list[str]:
+def uncommitted_files(root: Path = ROOT) -> list[str]:
     """Files that differ from the last commit, and those that git neither knows nor ignores."""
     return [line[3:] for line in git("status", "--porcelain", root=root).splitlines()]
 

@@ -16,7 +16,7 @@ from typing import Final
 from infra.image import LOCK, SBOM, bill_of_materials
 from infra.release import artifacts, changelog, installs, krew, sdks
 from infra.release.commands import NotHere, program, run
-from infra.release.cutting import CHANGELOG, git, uncommitted
+from infra.release.cutting import CHANGELOG, git, uncommitted_files
 from infra.release.settings import ROOT, ReleaseError, read_settings
 from infra.release.versions import differences
 from nodeless.explain.words import count
@@ -78,7 +78,7 @@ class DryRun:
             ReleaseError: There is no step of such a name.
         """
         steps = self._steps()
-        chosen, needed = _chosen(steps, only) or {*steps}, _chosen(steps, required)
+        chosen, needed = _select_steps(steps, only) or {*steps}, _select_steps(steps, required)
         artifacts.clear(self._dist)
         with tempfile.TemporaryDirectory(prefix="nodeless-release-") as work:
             self._work = Path(work)
@@ -91,8 +91,8 @@ class DryRun:
         well = len(self.lines) - len(failed) - len(skipped)
         self._report(
             f"{count(well, 'step')} went well, {count(len(skipped), 'was', 'were')} "
-            f"skipped{_named(skipped)}, {len(failed)} failed"
-            f"{_named(failed)}; what was made is in {self._dist}"
+            f"skipped{_name_steps(skipped)}, {len(failed)} failed"
+            f"{_name_steps(failed)}; what was made is in {self._dist}"
         )
         return not failed
 
@@ -133,7 +133,7 @@ class DryRun:
             raise ReleaseError(
                 f"{len(found)} places differ; hint: python -m infra.release set VERSION:\n    {listed}"
             )
-        state = "of a commit" if not uncommitted() else "of a commit and changes that are in none"
+        state = "of a commit" if not uncommitted_files() else "of a commit and changes that are in none"
         commit = git("rev-parse", "--short", "HEAD").strip()
         return f"every place says {self._settings.version}; {state}, {commit}"
 
@@ -153,7 +153,15 @@ class DryRun:
         return f"{', '.join(each.name for each in made)}; built twice, byte by byte the same"
 
     def _metadata(self) -> str:
-        run([program("twine", "make install"), "--no-color", "check", "--strict", *self._made("python")])
+        run(
+            [
+                program("twine", "make install"),
+                "--no-color",
+                "check",
+                "--strict",
+                *self._artifacts_in("python"),
+            ]
+        )
         return "twine check --strict finds nothing"
 
     def _install(self, version: str) -> Callable[[], str]:
@@ -164,7 +172,7 @@ class DryRun:
                 raise NotHere(
                     f"no interpreter of Python {version} was found; hint: uv python install {version}"
                 )
-            self._made("python")
+            self._artifacts_in("python")
             for trial in installs.TRIALS:
                 folder = self._work / "venv"
                 installs.try_installation(trial, python, self._python, self._settings.version, folder, uv)
@@ -173,7 +181,7 @@ class DryRun:
         return step
 
     def _origin(self) -> str:
-        self._made("python")
+        self._artifacts_in("python")
         uv = artifacts.install_tools(self._work / "tools") / "uv"
         if found := installs.foreign(self._python, self._settings.version, uv):
             raise ReleaseError(f"from somebody else: {'; '.join(found)}")
@@ -183,7 +191,7 @@ class DryRun:
         uv = artifacts.install_tools(self._work / "tools") / "uv"
         (wheel,) = (
             each
-            for each in self._made("python")
+            for each in self._artifacts_in("python")
             if each.name.startswith("nodeless_provisioner-") and each.suffix == ".whl"
         )
         archives: dict[krew.Platform, Path] = {}
@@ -232,12 +240,12 @@ class DryRun:
         return step
 
     def _package_add(self) -> str:
-        return self._added(artifacts.install_tools(self._work / "tools") / "uv")
+        return self._add_sdk(artifacts.install_tools(self._work / "tools") / "uv")
 
     def _package_add_without_uv(self) -> str:
-        return self._added(None)
+        return self._add_sdk(None)
 
-    def _added(self, uv: Path | None) -> str:
+    def _add_sdk(self, uv: Path | None) -> str:
         pulumi = self._tools.pulumi or program("pulumi", "https://www.pulumi.com/docs/install")
         found = sdks.hosts(self._tools.hosts)
         return sdks.add_to_project(pulumi, found, self._work / "added", self._work / "pulumi", uv=uv)
@@ -279,7 +287,7 @@ class DryRun:
     def _python(self) -> Path:
         return self._dist / "python"
 
-    def _made(self, folder: str) -> list[Path]:
+    def _artifacts_in(self, folder: str) -> list[Path]:
         """What an earlier step made."""
         files = sorted((self._dist / folder).glob("*"))
         if not files:
@@ -319,7 +327,7 @@ def image_command(docker: Path, version: str, epoch: int) -> list[str | Path]:
     ]
 
 
-def _chosen(steps: Collection[str], names: Collection[str]) -> set[str]:
+def _select_steps(steps: Collection[str], names: Collection[str]) -> set[str]:
     """The steps of these names; `sdk` stands for each that begins with `sdk-`."""
     found = {name: {each for each in steps if each == name or each.startswith(f"{name}-")} for name in names}
     if unknown := [name for name, matching in found.items() if not matching]:
@@ -327,5 +335,5 @@ def _chosen(steps: Collection[str], names: Collection[str]) -> set[str]:
     return set().union(*found.values())
 
 
-def _named(steps: list[str]) -> str:
+def _name_steps(steps: list[str]) -> str:
     return f" ({', '.join(steps)})" if steps else ""

@@ -15,7 +15,7 @@ from typing import Final
 
 from infra.release import artifacts
 from infra.release.commands import program, run
-from infra.release.cutting import git, uncommitted
+from infra.release.cutting import git, uncommitted_files
 from infra.release.dry_run import image_command
 from infra.release.settings import ROOT, ReleaseError, Settings, read_settings
 
@@ -24,7 +24,7 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 def publish_image(dist: Path, root: Path = ROOT) -> str:
     """Builds, pushes and signs the image of both architectures, with bill of materials and provenance."""
-    settings = _released(root)
+    settings = _released_settings(root)
     docker, metadata = program("docker", "install it"), dist / artifacts.IMAGE
     metadata.parent.mkdir(parents=True, exist_ok=True)
     run(
@@ -45,7 +45,7 @@ def publish_image(dist: Path, root: Path = ROOT) -> str:
 
 def publish_charts(dist: Path, root: Path = ROOT) -> str:
     """Pushes the packaged charts to the OCI registry, and signs them."""
-    settings = _released(root)
+    settings = _released_settings(root)
     helm, cosign = program("helm", "install it"), program("cosign", "install it")
     references = []
     for chart in artifacts.CHARTS:
@@ -63,7 +63,7 @@ def publish_charts(dist: Path, root: Path = ROOT) -> str:
 
 def publish_github(dist: Path, root: Path = ROOT) -> str:
     """Makes GitHub's release of the tag: its notes are the changelog's section, its files those of dist/."""
-    settings = _released(root)
+    settings = _released_settings(root)
     notes, sums = dist / "notes.md", dist / artifacts.CHECKSUMS
     for needed in (notes, sums):
         if not needed.is_file():
@@ -80,7 +80,7 @@ PARTS: Final[Mapping[str, Callable[..., str]]] = MappingProxyType(
 """What can be published, by name."""
 
 
-def _released(root: Path) -> Settings:
+def _released_settings(root: Path) -> Settings:
     """The settings of a commit that is tagged with its version.
 
     Raises:
@@ -94,6 +94,6 @@ def _released(root: Path) -> Settings:
             f"nothing is published: this commit has the version {settings.version}, and its tags are "
             f"{', '.join(tags) or 'none'}; hint: push the tag {settings.tag}"
         )
-    if dirty := uncommitted(root):
+    if dirty := uncommitted_files(root):
         raise ReleaseError(f"nothing is published: {', '.join(dirty[:3])} differ from the commit")
     return settings

@@ -111,7 +111,7 @@ def add_to_project(
     folder.mkdir(parents=True)
     (folder / "Pulumi.yaml").write_text("name: added\nruntime: nodejs\n")
     (folder / "package.json").write_text('{"name": "added", "dependencies": {"@pulumi/pulumi": "^3"}}\n')
-    path = os.pathsep.join([str(_linked(language_hosts, home / "hosts")), *_folders_of_programs(uv)])
+    path = os.pathsep.join([str(_link_hosts(language_hosts, home / "hosts")), *_folders_of_programs(uv)])
     try:
         run(
             [pulumi, "package", "add", plugin],
@@ -130,7 +130,7 @@ def add_to_project(
     return f"linked as {linked['@nodeless/nodeless']}"
 
 
-def _linked(language_hosts: Mapping[str, Path], folder: Path) -> Path:
+def _link_hosts(language_hosts: Mapping[str, Path], folder: Path) -> Path:
     """A folder with these hosts alone: theirs may have uv, too."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

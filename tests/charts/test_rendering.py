@@ -82,11 +82,13 @@ SETTINGS = [
     ({"nodeless": {"packing": "fewest-nodes"}}, "nodeless.packing", "fewest-nodes"),
     ({"nodeless": {"nodeFee": 0.01}}, "nodeless.nodeFee", "0.01"),
     ({"nodeless": {"evictionPrice": 0.002}}, "nodeless.evictionPrice", "0.002"),
+    ({"nodeless": {"gangTimeout": "30m"}}, "nodeless.gangTimeout", "30m"),
     ({"nodeless": {"timeBox": 0}}, "nodeless.timeBox", "0"),
     ({"nodeless": {"planAsBound": "never"}}, "nodeless.planAsBound", "never"),
     ({"nodeless": {"billParts": "volumes"}}, "nodeless.billParts", "volumes"),
     ({"nodeless": {"cpuCredits": "standard"}}, "nodeless.cpuCredits", "standard"),
     ({"nodeless": {"burstableCPUUse": 30}}, "nodeless.burstableCPUUse", "30"),
+    ({"nodeless": {"verticalPodAutoscalers": True}}, "nodeless.verticalPodAutoscalers", "true"),
     ({"nodeless": {"leastMemory": "256Mi"}}, "nodeless.leastMemory", "256Mi"),
     (
         {"nodeless": {"priceBook": {"addresses": {"ipv4": 0.004}}}},

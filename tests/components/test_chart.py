@@ -74,8 +74,9 @@ LEFT_OUT = (
     | rights("policy", "poddisruptionbudgets", ("get",))
     | rights("storage.k8s.io", "storageclasses csinodes", ("get",))
 )
-#: What is needed beyond v0.27: the kinds of v1, overlays, capacity buffers, finalizers and a teardown's end
-#: of pools, volumes that are still attached, pods deleted when the time for a drain is over.
+#: What is needed beyond v0.27: the kinds of v1, overlays, capacity buffers, sizes of gangs, vertical
+#: autoscalers, claims on devices, finalizers and a teardown's end of pools, volumes that are still attached,
+#: pods deleted when the time for a drain is over.
 ADDED = (
     rights("karpenter.sh", "nodeclaims", ALL)
     | rights("karpenter.sh", "nodepools", (*READ, "patch", "delete"))
@@ -89,10 +90,15 @@ ADDED = (
     | rights("autoscaling.x-k8s.io", "capacitybuffers/status", ("patch",))
     | rights("autoscaling.x-k8s.io", "provisioningrequests", FOLLOW)
     | rights("autoscaling.x-k8s.io", "provisioningrequests/status", ("patch",))
+    | rights("batch", "jobs", FOLLOW)
+    | rights("jobset.x-k8s.io", "jobsets", FOLLOW)
+    | rights("scheduling.x-k8s.io", "podgroups", FOLLOW)
+    | rights("autoscaling.k8s.io", "verticalpodautoscalers", FOLLOW)
     | rights("", "podtemplates", FOLLOW)
     | rights("", "pods", ("delete",))
     | rights("", "pods/status", ("patch",))
     | rights("storage.k8s.io", "volumeattachments", FOLLOW)
+    | rights("resource.k8s.io", "resourceclaims resourceclaimtemplates resourceslices deviceclasses", FOLLOW)
 )
 
 
@@ -122,7 +128,7 @@ def test_9_6_settings_certificate_and_lease_are_within_reach_and_nothing_else(en
         rights("", "configmaps", READ, *followed)
         | rights("", "configmaps", ("create",))
         | rights("", "configmaps", ("patch",), "nodeless-teardown")
-        | rights("", "configmaps", ("get", "patch"), "nodeless-measured-capacity")
+        | rights("", "configmaps", ("get", "patch"), "nodeless-measured-capacity", "nodeless-gang-pauses")
         | rights("", "secrets", ("get", "update"), "karpenter-cert")
         | rights("coordination.k8s.io", "leases", ("create",))
         | rights("coordination.k8s.io", "leases", ("get", "update"), "karpenter-leader-election")

@@ -245,7 +245,7 @@ def test_the_controllers_rights_are_spelt_out_and_as_narrow_as_names_allow(envir
     }
     assert {name for _, resource, _, name in local if resource == "secrets"} == {"karpenter-cert"}
     changed = {name for _, resource, verb, name in local if resource == "configmaps" and verb == "patch"}
-    assert changed == {"nodeless-teardown", "nodeless-measured-capacity"}
+    assert changed == {"nodeless-teardown", "nodeless-measured-capacity", "nodeless-gang-pauses"}
 
 
 def test_service_ports_lead_to_the_container(environment: Recorder) -> None:

@@ -2,7 +2,9 @@
 
 from nodeless.kube import watched_kinds
 from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.gangs import watched_gang_sizes
 from nodeless.kube.provisioning_requests import watched_requests
+from nodeless.kube.vertical_autoscaling import watched_vertical_autoscalers
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
 
 
@@ -20,6 +22,6 @@ def test_every_kind_that_the_controller_watches_is_granted() -> None:
         for group in rule.groups
         for resource in rule.resources
     }
-    kinds = (*watched_kinds(lambda *_: None), *watched_buffers(), watched_requests())
-    watched = {group_and_resource(kind.path) for kind in kinds}
+    kinds = (*watched_kinds(lambda *_: None), *watched_buffers(), *watched_gang_sizes(), watched_requests())
+    watched = {group_and_resource(kind.path) for kind in (*kinds, *watched_vertical_autoscalers())}
     assert watched <= granted

@@ -71,7 +71,7 @@ def test_a_folder_of_the_navigation_has_all_pages_that_are_not_named_elsewhere(t
     for name in ("a.md", "b.md", "README.md"):
         (tmp_path / "guides" / name).write_text("# x\n")
     nav = [{"Guides": ["guides/README.md", "guides/*"]}, {"More": "guides/b.md"}]
-    assert docs_site._expanded(nav, tmp_path)[0] == {"Guides": ["guides/README.md", "guides/a.md"]}
+    assert docs_site._expand_nav(nav, tmp_path)[0] == {"Guides": ["guides/README.md", "guides/a.md"]}
 
 
 def test_every_decision_is_listed() -> None:

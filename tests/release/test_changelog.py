@@ -59,7 +59,7 @@ def test_the_changelog_of_this_checkout_can_be_cut() -> None:
 def test_a_version_below_the_one_of_the_files_is_refused(checkout: Path) -> None:
     with pytest.raises(ReleaseError, match=r"0\.0\.1 is (lower|not greater) than"):
         cutting.cut("0.0.1", DAY, checkout)
-    assert cutting.uncommitted(checkout) == []
+    assert cutting.uncommitted_files(checkout) == []
 
 
 @pytest.mark.parametrize("path", ["README.md", "new.txt"])
