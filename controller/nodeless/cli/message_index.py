@@ -73,6 +73,7 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "DisruptionBlocked": "Nothing, if you want the node to stay. Otherwise remove what the message names, such as an annotation or a budget.",
     "InvalidDoNotDisruptAnnotation": "Write `true` or a duration such as `8h`. With any other value the pod has no protection.",
     "InvalidCheckpointGrace": "Write a duration such as `10m`. With any other value the pod is evicted without a grace.",
+    "InvalidLostWork": "Write a duration such as `10h`, a year at most. With any other value spot and on-demand are chosen by their prices alone.",
     "NodeRepairBlocked": "Remove what the message names, or replace the node yourself: `kubectl delete nodeclaim NAME`.",
     "RebootRequested": "Nothing.",
     "RebootIssued": "Nothing.",
@@ -258,6 +259,11 @@ RELAXATIONS: Mapping[RelaxationCode, tuple[str, str]] = {
     RelaxationCode.PREFER_NO_SCHEDULE: (
         "The pod is planned on nodes with a `PreferNoSchedule` taint.",
         "Nothing, or let another pool serve the pod.",
+    ),
+    RelaxationCode.ON_DEMAND_FOR_LOST_WORK: (
+        "The pod is planned on spot, though on-demand is no dearer than spot with the work that interruptions "
+        "of the pod lose.",
+        "Nothing, or let a pool and its limits make on-demand nodes for it.",
     ),
     RelaxationCode.MIN_VALUES_LOWERED: (
         "`minValues` of the pool was lowered, as `nodeless.minValuesPolicy` is `BestEffort`.",

@@ -78,7 +78,9 @@ class Consolidation:
         self._snapshot = snapshot
         self._catalog = catalog
         # What first fit finds no place for need not move, and what only a program places ends dearer.
-        self._policy = replace(policy, solving=replace(policy.solving, domains_by_program=False))
+        self._policy = replace(
+            policy, solving=replace(policy.solving, domains_by_program=False, keeps_off_spot=True)
+        )
         self._now = now
         self._closed = closed
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}

@@ -23,6 +23,7 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling import with_running_choices
 from nodeless.scheduling.capacity.pricing import priced
 
 #: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.
@@ -49,7 +50,8 @@ class DisruptionContext:
         chosen = {name: command for command in memory.commands for name in command.claims}
         self.policy, self.now, self.tried = policy, now, memory.tried
         solving = policy.solving
-        snapshot = with_buffers(with_vertical_targets(snapshot, catalog), catalog, solving)
+        snapshot = with_running_choices(with_vertical_targets(snapshot, catalog), catalog, solving)
+        snapshot = with_buffers(snapshot, catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
         self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, excluded)

@@ -14,6 +14,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.checkpoints import invalid_checkpoint_grace
+from nodeless.scheduling.pods.lost_work import invalid_lost_work
 from nodeless.state.protection import unreadable_protection
 
 BLOCKED = "Blocked"
@@ -32,7 +33,7 @@ def command_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
 
 
 def invalid_annotation_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
-    """A warning for each running pod that asks for protection, or for time, in words that mean none."""
+    """A warning for each annotation of a running pod whose value means nothing."""
     pods = [pod for pod in snapshot.pods.values() if pod.annotations and pod.node_name and not pod.terminal]
     return tuple(event for pod in sorted(pods, key=lambda pod: pod.key) for event in _invalid(pod))
 
@@ -44,6 +45,8 @@ def _invalid(pod: Pod) -> Iterator[PublishEvent]:
     if (value := invalid_checkpoint_grace(pod)) is not None:
         message = f"{CHECKPOINT_GRACE}={value[:64]!r} gives no time; hint: write a duration such as 10m"
         yield _warning(pod, "InvalidCheckpointGrace", message)
+    if (problem := invalid_lost_work(pod)) is not None:
+        yield _warning(pod, "InvalidLostWork", problem)
 
 
 def _warning(pod: Pod, reason: str, message: str) -> PublishEvent:

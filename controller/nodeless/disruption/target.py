@@ -78,8 +78,9 @@ def target(
     movable = _movable(context)
     if not movable:
         return Target(price, price)
+    solving = replace(policy.solving, keeps_off_spot=True)
     outcome = simulate_scheduling(
-        context.scheduled.snapshot, movable, context.catalog, policy.solving, closed=context.closed_nodes()
+        context.scheduled.snapshot, movable, context.catalog, solving, closed=context.closed_nodes()
     )
     saved = fsum(candidate.price or 0.0 for candidate in movable) - fsum(
         node.price for node in outcome.new_nodes

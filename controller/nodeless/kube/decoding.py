@@ -18,6 +18,7 @@ from nodeless.model.labels import (
     GANG_SIZE,
     GANG_TOPOLOGY,
     LEADER_WORKER_SIZE,
+    LOST_WORK,
     POD_DELETION_COST,
     POD_DISRUPTION_COST,
     SURGE,
@@ -49,6 +50,7 @@ _POD_ANNOTATIONS = (
     GANG_SIZE,
     GANG_TOPOLOGY,
     LEADER_WORKER_SIZE,
+    LOST_WORK,
     *CONSUME_ANNOTATIONS,
 )
 _NOMINATION = "f:nominatedNodeName"

@@ -90,6 +90,8 @@ REBOOTS = "nodeless.dev/reboots"
 SURGE = "nodeless.dev/surge"
 #: On pods: how long they need to save their work before an eviction, as `10m`.
 CHECKPOINT_GRACE = "nodeless.dev/checkpoint-grace"
+#: On pods: how much work an interruption of theirs loses on average, as `10h`.
+LOST_WORK = "nodeless.dev/lost-work"
 #: On claims: when their instance ends whatever we do (spot interruption, end of a capacity block).
 INSTANCE_ENDS = "nodeless.dev/instance-ends"
 SURGED_FOR = "nodeless.dev/surged-for"

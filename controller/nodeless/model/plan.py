@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nodeless.model.instance_types import Offering
+from nodeless.model.lost_work import LostWork
 from nodeless.model.pools import Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
@@ -96,6 +97,7 @@ class RelaxationCode(StrEnum):
     SCHEDULE_ANYWAY = "ScheduleAnyway"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
     MIN_VALUES_LOWERED = "MinValuesLowered"
+    ON_DEMAND_FOR_LOST_WORK = "OnDemandForLostWork"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,16 @@ class Relaxation:
     """Keys of the pods, sorted."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenCapacity:
+    """The choice between spot and on-demand for pods that say what an interruption loses."""
+
+    lost_work: LostWork
+    """With a choice."""
+    pods: tuple[str, ...]
+    """Keys of the pods that have a place, sorted."""
+
+
 #: A plan that costs no more than this share of its price above its bound is proved the cheapest: rounding in
 #: the programs that find the bound hides less.
 PROVED = 1e-6
@@ -149,6 +161,8 @@ class Plan:
     """US dollars an hour that no plan for the same pods can go below; None: not computed."""
     relaxations: tuple[Relaxation, ...] = ()
     """Preferences of placed pods that were relaxed."""
+    choices: tuple[ChosenCapacity, ...] = ()
+    """Of placed pods that say what an interruption loses."""
     unusable_pools: tuple[PoolRefusal, ...] = ()
     """Pools of which no pod whatever could get a node: they have no types, or too few for their minValues."""
     spill: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ classes of pods instead of single pods.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from nodeless.model.lost_work import LostWork
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Toleration
 
@@ -108,6 +109,8 @@ class PodShape:
     """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
     device_terms: tuple[NodeSelectorTerm, ...] = ()
     """Alternatives: where its devices are; known once its claims on them are looked up."""
+    lost_work: LostWork | None = None
+    """What an interruption loses, where its annotation says so; known once a pass looks at it."""
     invalid: str = ""
     """Why what it asks for cannot be read; then nothing else is known of it."""
     placeholder: bool = False

@@ -219,6 +219,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
         silent_seconds=900.0,
     ),
     EventRule(
+        "InvalidLostWork",
+        "Warning",
+        _POD,
+        "The pod's `nodeless.dev/lost-work` is no duration, or is longer than a year: it is ignored",
+        silent_seconds=900.0,
+    ),
+    EventRule(
         "NodeRepairBlocked",
         "Normal",
         _NODE,

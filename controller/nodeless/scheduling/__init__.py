@@ -6,6 +6,7 @@ of the work.
 
 from nodeless.scheduling.capacity.pricing import PriceAdjustment
 from nodeless.scheduling.capacity.static_pools import has_slot, spare_slots, static_shortage
+from nodeless.scheduling.capacity_choices import with_running_choices
 from nodeless.scheduling.pods.buffers import with_placeholders
 from nodeless.scheduling.pods.eligibility import pods_to_place
 from nodeless.scheduling.policy import FEWEST_NODES, LOWEST_PRICE, Policy
@@ -23,4 +24,5 @@ __all__ = [
     "static_nodes",
     "static_shortage",
     "with_placeholders",
+    "with_running_choices",
 ]

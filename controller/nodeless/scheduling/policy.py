@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
 from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling.capacity.pricing import PriceAdjustment
@@ -56,6 +57,12 @@ class Policy:
     as_bound: bool = False
     """Whether kube-scheduler follows its scores instead of the plan: then the plan is chosen that is cheapest
     as it will be bound (`as_bound`). Where pods can be nominated to their nodes it follows the plan."""
+
+    spot_interruptions: tuple[InterruptionRate, ...] = ()
+    """How often spot takes nodes; of several rates that concern a type, the first counts."""
+    keeps_off_spot: bool = False
+    """Whether the plan is of a command that saves money (`capacity_choices`): pods that run off spot, and are
+    better off so, get no place on spot; of others it does not matter."""
 
     min_values: str = STRICT
     """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""

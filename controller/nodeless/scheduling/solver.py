@@ -39,22 +39,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal, RefusalCode
-from nodeless.model.pods import Pod, PodShape
-from nodeless.model.pools import Pool
+from nodeless.model.pods import PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.as_bound import cheapest_as_bound
+from nodeless.scheduling.batch import pool_tables, pools_in_order, settle_pods
 from nodeless.scheduling.binding import spill
 from nodeless.scheduling.capacity.existing import existing_slots
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, price_of, widen
-from nodeless.scheduling.capacity.limits import drop_far_limits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage
-from nodeless.scheduling.capacity.type_table import TypeTable
-from nodeless.scheduling.devices import Devices, claims_devices
+from nodeless.scheduling.capacity_choices import chosen_capacities, with_choice
+from nodeless.scheduling.devices import Devices
 from nodeless.scheduling.diagnostics.refusing import refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
 from nodeless.scheduling.faults import MOST_FAILURES, ClassFailed, about, or_without
@@ -80,10 +78,11 @@ from nodeless.scheduling.pods.constraints import PodRequirements, UnschedulableR
 from nodeless.scheduling.pods.daemons import with_observed_requests
 from nodeless.scheduling.pods.eligibility import to_place
 from nodeless.scheduling.pods.gang_domains import domains_of
-from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
+from nodeless.scheduling.pods.grouping import PodGroup
+from nodeless.scheduling.pods.lost_work import with_lost_work
 from nodeless.scheduling.pods.profiles import Profile, Profiles
 from nodeless.scheduling.pods.requests import planned_whole
-from nodeless.scheduling.pods.volumes import Volumes, mounts
+from nodeless.scheduling.pods.volumes import Volumes
 from nodeless.scheduling.pods.zone_ids import ZoneIds
 from nodeless.scheduling.policy import STRICT, Policy
 from nodeless.state.expected import expected_places, place_of
@@ -178,8 +177,8 @@ def _plan_of_pods(
     """The plan without the pods that are `failed`, which it refuses as said there."""
     faults: list[str] = []
     volumes, devices = Volumes(snapshot), Devices(snapshot, catalog)
-    batch, refusals = _settled(volumes, devices, to_place(snapshot))
-    batch = zone_ids.in_pods(batch)
+    batch, refusals = settle_pods(volumes, devices, to_place(snapshot))
+    batch = with_lost_work(zone_ids.in_pods(batch), snapshot.gang_sizes)
     nothing = 0.0 if policy.time_box else None
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
@@ -200,8 +199,8 @@ def _plan_of_pods(
         classes = [pods.without_preferred_terms() for pods in classes]
     if not classes:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
-    pools = _in_order(snapshot)
-    tables = _tables(
+    pools = pools_in_order(snapshot)
+    tables = pool_tables(
         snapshot,
         priced(devices.in_catalog(), pools, policy.price_adjustments, policy.node_fee),
         pools,
@@ -213,6 +212,7 @@ def _plan_of_pods(
     by_pool = {table.pool.key: table for table in tables}
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
+    classes = [_with_choice(pods, usable, policy) for pods in classes]
     slots = existing_slots(devices.in_snapshot(), by_pool, axis, volumes)
     inputs = SchedulingInput(
         snapshot,
@@ -277,11 +277,17 @@ def _plan_of_pods(
         relaxations=or_without(
             lambda: relaxations(kept, packed.placements, classes, existing, usable, meter), (), faults
         ),
+        choices=chosen_capacities(classes, refused),
         unusable_pools=or_without(lambda: _unusable(usable), (), faults),
         spill=spilled or (),
         work=dict(sorted(meter.by_namespace.items())),
         faults=tuple(faults),
     )
+
+
+def _with_choice(pods: PodClass, tables: Sequence[PoolTable], policy: Policy) -> PodClass:
+    with about(pods.pods):
+        return with_choice(pods, tables, policy)
 
 
 def _bound(
@@ -360,44 +366,19 @@ def static_nodes(
 ) -> tuple[PlannedNode, ...]:
     """The nodes that static pools lack, by pool key, each as its pool describes it; none without types."""
     pools = [
-        pool for pool in _in_order(snapshot) if pool.key in lacking and pool.key not in policy.pool_problems
+        pool
+        for pool in pools_in_order(snapshot)
+        if pool.key in lacking and pool.key not in policy.pool_problems
     ]
     axis = Axis(requested_names(daemon.shape for daemon in snapshot.daemon_sets.values()))
     prices = priced(catalog, pools, policy.price_adjustments, policy.node_fee)
     nodes: list[PlannedNode] = []
-    for table in _tables(snapshot, prices, pools, axis, strict=policy.min_values == STRICT):
+    for table in pool_tables(snapshot, prices, pools, axis, strict=policy.min_values == STRICT):
         types = table.start.types & (table.room >= 0).all(axis=1)
         bare = [InFlightNodeClaim.opened(table, types)] if types.any() else []
         for made in planned(bare, policy.max_alternatives):
             nodes += [made] * lacking[table.pool.key] if made is not None else []
     return tuple(nodes)
-
-
-def _settled(
-    volumes: Volumes, devices: Devices, pod_groups: Sequence[PodGroup]
-) -> tuple[list[PodGroup], list[Refusal]]:
-    """The pods with volumes and devices looked up, and the refusals where these forbid a plan."""
-    batch = [pod_group for pod_group in pod_groups if not _needs_looking_up(pod_group.shape)]
-    looked_up: list[tuple[str, Pod]] = []
-    refusals: list[Refusal] = []
-    for pod_group in pod_groups:
-        if not _needs_looking_up(pod_group.shape):
-            continue
-        for key, pod in zip(pod_group.keys, pod_group.pods, strict=True):
-            settled = devices.settle(pod) if claims_devices(pod_group.shape) else pod
-            if not isinstance(settled, UnschedulableReason):
-                settled = volumes.settle(settled)
-            if isinstance(settled, UnschedulableReason):
-                refusals.append(Refusal(key, settled.code, (), settled.message))
-            else:
-                looked_up.append((key, settled))
-    settled_kinds = PodGroups()
-    settled_kinds.gather(looked_up)
-    return [*batch, *settled_kinds], refusals
-
-
-def _needs_looking_up(shape: PodShape) -> bool:
-    return mounts(shape) or claims_devices(shape)
 
 
 def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClass], list[Refusal]]:
@@ -442,40 +423,6 @@ def _expressions(shape: PodShape) -> int:
 def _node_selection(shape: PodShape) -> object:
     terms = (shape.required_terms, shape.preferred_terms, shape.volume_terms, shape.device_terms)
     return shape.node_selector, terms
-
-
-def _in_order(snapshot: Snapshot) -> list[Pool]:
-    """Pools that are not being deleted, heaviest first, equal weights by name and kind."""
-    living = (pool for pool in snapshot.pools.values() if pool.deletion_timestamp is None)
-    return sorted(living, key=lambda pool: (-pool.weight, pool.name, pool.reference.kind))
-
-
-def _tables(
-    snapshot: Snapshot,
-    catalog: Catalog,
-    pools: Sequence[Pool],
-    axis: Axis,
-    *,
-    strict: bool,
-    meter: Meter | None = None,
-    pods: int = 0,
-) -> list[PoolTable]:
-    """A table for each pool; pools with the same catalog share the work on its types.
-
-    Limits that nodes for so many `pods` cannot reach are left out.
-    """
-    shared: dict[Identity, TypeTable] = {}
-    tables = []
-    for pool in pools:
-        types = catalog.get(pool.key, ())
-        same = Identity(types)
-        table = shared.get(same)
-        if table is None:
-            table = shared[same] = TypeTable(types, axis, meter)
-        tables.append(PoolTable(pool, table, snapshot.daemon_sets.values(), strict=strict))
-    if pods:
-        drop_far_limits(snapshot, {table.pool.key: table for table in tables}, pods)
-    return tables
 
 
 def _too_alike(node: InFlightNodeClaim) -> list[Refusal]:

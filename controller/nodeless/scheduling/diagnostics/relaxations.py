@@ -12,6 +12,7 @@ from nodeless.model.plan import PlannedNode, Relaxation, RelaxationCode
 from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.capacity.spot_premium import OFF_SPOT
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import PodClass
@@ -124,6 +125,9 @@ def _of_standing(
 
 
 def _preferred(weight: int, expressions: tuple[Requirement, ...], why: str) -> _Told:
+    if expressions == OFF_SPOT:
+        message = f"on-demand, which is no dearer than spot with the work that interruptions lose: {why}"
+        return RelaxationCode.ON_DEMAND_FOR_LOST_WORK, message
     wanted = " and ".join(map(str, expressions))
     return (
         RelaxationCode.PREFERRED_NODE_AFFINITY,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.model.lost_work import LostWork
 from nodeless.model.pods import HostPort, PodShape
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
 from nodeless.scheduling.pods.constraints import PodRequirements
@@ -82,6 +83,10 @@ class PodClass:
     def attaching(self, held: Container[str] = ()) -> Amounts:
         """What a node needs for those shared volumes that it does not hold yet, however many pods come."""
         return sum((row for key, row in self.shared if key not in held), np.zeros_like(self.requests))
+
+    def with_lost_work(self, lost: LostWork) -> "PodClass":
+        """The class once it is known what interruptions of its pods lose."""
+        return replace(self, shape=replace(self.shape, lost_work=lost))
 
     def without_preferred_terms(self) -> "PodClass":
         """The class as it is when preferred node affinity has no influence."""

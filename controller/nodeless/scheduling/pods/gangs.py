@@ -94,6 +94,12 @@ def gang_of(pod: Pod, sizes: Mapping[str, GangSize] = _NO_SIZES) -> str:
     return "" if member is None else f"{pod.namespace}/{member.group}"
 
 
+def gang_size(pod: Pod, sizes: Mapping[str, GangSize] = _NO_SIZES) -> int:
+    """How many pods the gang of a pod needs; 1: it is in none, or its size cannot be read."""
+    member = _member(pod, sizes)
+    return 1 if member is None else max(member.size, 1)
+
+
 def gangs_in(snapshot: Snapshot, planned: Iterable[str]) -> dict[str, Gang]:
     """The gangs of which pods are planned, by name.
 
