@@ -1,6 +1,7 @@
 """Kubernetes' own workloads are checked by the rules of the API server: names, labels, selectors."""
 
 import json
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -203,6 +204,30 @@ def test_a_placeholder_is_no_fault_but_a_warning(name):
 
 def test_nothing_is_said_of_what_the_api_server_has_admitted():
     assert found(a_workload(name="Old", metadata={"uid": "u"}, labels={"app": "api"})) == []
+
+
+@pytest.mark.parametrize("said", ["banana", "-10h", "Never", "9000h", ""])
+@pytest.mark.parametrize(
+    ("manifest", "path"),
+    [
+        (a_pod(), "metadata"),
+        (a_job(), "spec.template.metadata"),
+        (a_job("CronJob"), "spec.jobTemplate.spec.template.metadata"),
+        (a_workload(), "spec.template.metadata"),
+    ],
+)
+def test_lost_work_that_means_nothing_is_warned_of(manifest, path, said):
+    manifest = json.loads(json.dumps(manifest))
+    *way, last = path.split(".")
+    holder = reduce(dict.__getitem__, way, manifest)
+    annotated = {**holder.get(last, {}), "annotations": {"nodeless.dev/lost-work": said}}
+    holder[last] = annotated
+    (warning,) = workload_errors(manifest)
+    assert warning.warning
+    assert warning.code == RuleCode.INVALID_LOST_WORK
+    assert warning.path == f'{path}.annotations["nodeless.dev/lost-work"]'
+    annotated["annotations"]["nodeless.dev/lost-work"] = "10h"
+    assert list(workload_errors(manifest)) == []
 
 
 @pytest.mark.parametrize(

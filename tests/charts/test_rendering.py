@@ -96,6 +96,11 @@ SETTINGS = [
         '{"addresses":{"ipv4":0.004}}',
     ),
     ({"nodeless": {"priceAdjustments": [{"factor": 0.7}]}}, "nodeless.priceAdjustments", '[{"factor":0.7}]'),
+    (
+        {"nodeless": {"spotInterruptions": [{"perMonth": 2}]}},
+        "nodeless.spotInterruptions",
+        '[{"perMonth":2}]',
+    ),
 ]
 
 

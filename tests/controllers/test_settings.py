@@ -5,6 +5,7 @@ import base64
 import pytest
 
 from nodeless.cloudprovider.billing.terms import bill_terms
+from nodeless.model.lost_work import InterruptionRate
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.process_settings import PROCESS_SETTINGS, ProcessSettings
 from nodeless.operator.settings import SETTINGS, GlobalSettings, SettingsError, read_settings, unknown_keys
@@ -58,6 +59,14 @@ TABLE = [
     ("nodeless.gangTimeout", "gang_timeout", 600.0, "30m", 1800.0, "soon"),
     ("nodeless.timeBox", "time_box", DEFAULT_TIME_BOX, "0", 0.0, "inf"),
     ("nodeless.priceAdjustments", "price_adjustments", (), '[{"percent": -9}]', (NINE_PERCENT_LESS,), "{}"),
+    (
+        "nodeless.spotInterruptions",
+        "spot_interruptions",
+        (),
+        '[{"instanceTypes": ["p5.*"], "perMonth": 2}]',
+        (InterruptionRate(instance_types=("p5.*",), per_month=2.0),),
+        "0.05",
+    ),
 ]
 ROWS = pytest.mark.parametrize(
     ("key", "name", "default", "text", "value", "bad"), TABLE, ids=[row[0] for row in TABLE]
@@ -259,6 +268,33 @@ def test_a_wrong_adjustment_of_prices_is_told_with_its_place_and_a_hint(text, pr
     (fault,) = caught.value.faults
     assert f"key nodeless.priceAdjustments={text!r}: {problem}" in fault
     assert "; hint: " in fault
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("2", "is no JSON list"),
+        ('[{"perMonth": "2"}]', "entry 0: perMonth is no number"),
+        ('[{"perMonth": -2}]', "entry 0: perMonth is -2"),
+        ('[{"perMonth": 1e999}]', "entry 0: perMonth is inf"),
+        ('[{"perMonth": 2}, {"pools": ["batch"]}]', "entry 1: says no rate"),
+        ('[{"capacityTypes": ["spot"], "perMonth": 2}]', "entry 0: unknown member 'capacityTypes'"),
+    ],
+)
+def test_a_wrong_rate_of_interruptions_is_told_with_its_place_and_a_hint(text, problem):
+    with pytest.raises(SettingsError) as caught:
+        read(**{"nodeless.spotInterruptions": text})
+    (fault,) = caught.value.faults
+    assert f"key nodeless.spotInterruptions={text!r}: {problem}" in fault
+    assert "; hint: " in fault
+
+
+def test_rates_of_interruptions_reach_the_solver():
+    text = '[{"pools": ["batch"], "perMonth": 3}, {"perMonth": 1}]'
+    assert policy_of(read(**{"nodeless.spotInterruptions": text})).spot_interruptions == (
+        InterruptionRate(pools=("batch",), per_month=3.0),
+        InterruptionRate(per_month=1.0),
+    )
 
 
 SYSTEM = {"SYSTEM_NAMESPACE": "karpenter"}

@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodeless.api.lost_work import LONGEST
 from nodeless.model.gangs import GangSize
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, GANG_SIZE, LOST_WORK, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.lost_work import HOURS_A_MONTH, USUAL_INTERRUPTIONS, InterruptionRate
+from nodeless.model.plan import Plan
 from nodeless.model.pods import Owner
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
-from nodeless.scheduling.pods.lost_work import LONGEST, invalid_lost_work, lost_work
+from nodeless.scheduling.pods.lost_work import invalid_lost_work, lost_work
+from nodeless.state.saving import build_value, plain
 from tests.scheduling.factories import instance_type, needs, node, pods, pool, snapshot, term
 
 BOTH = pytest.mark.parametrize("packing", [LOWEST_PRICE, FEWEST_NODES])
@@ -58,12 +61,26 @@ def test_a_pod_that_loses_more_than_spot_saves_is_planned_on_demand(packing):
     assert (chosen.lost_work.choice.expected, chosen.lost_work.choice.saving) == pytest.approx((2.0, 2.0))
 
 
+def test_a_node_for_it_is_asked_for_on_demand_alone():
+    types = (sold(), sold("other", on_demand=12.5, spot=10.5))
+    (new,) = planned(losing(20), types=types).new_nodes
+    assert len(new.alternatives) == 2
+    assert {each.offering.capacity_type for each in new.alternatives} == {ON_DEMAND}
+    assert not new.requirements[CAPACITY_TYPE].allows(SPOT)
+
+
 @BOTH
 def test_a_pod_that_loses_less_stays_on_spot_and_the_plan_says_so(packing):
     plan = planned(losing(9), packing=packing)
     assert bought(plan) == [SPOT]
     (chosen,) = plan.choices
     assert not chosen.lost_work.choice.on_demand
+
+
+def test_a_saved_plan_reads_as_it_was():
+    plan = planned(losing(10, 2, gang=2))
+    assert plan.choices
+    assert build_value(Plan, plain(plan)) == plan
 
 
 def test_nothing_is_chosen_for_pods_that_say_nothing():
@@ -93,11 +110,12 @@ def test_the_first_rate_that_concerns_a_type_counts():
     assert bought(planned(losing(100), spot_interruptions=rates[2:])) == [ON_DEMAND]
 
 
-def test_a_type_that_spot_seldom_takes_may_be_the_better_choice():
+@pytest.mark.parametrize(("calm", "capacity_type"), [(11.0, ON_DEMAND), (9.9, SPOT)])
+def test_the_type_that_a_plan_would_buy_on_spot_counts(calm, capacity_type):
     rates = (InterruptionRate(instance_types=("calm",), per_month=0.0), *OFTEN)
-    types = (sold(), sold("calm", spot=11.0))
-    # 12 USD/h with interruptions, or 11 USD/h without: the cheaper type's are no reason to leave spot.
-    assert bought(planned(losing(10), types=types, spot_interruptions=rates)) == [SPOT]
+    types = (sold(), sold("calm", spot=calm))
+    # A plan knows prices alone: it would not buy the calm type for 11 USD/h where another costs 10.
+    assert bought(planned(losing(10), types=types, spot_interruptions=rates)) == [capacity_type]
 
 
 def test_each_member_of_a_gang_pays_for_interruptions_of_all_its_nodes():
@@ -255,3 +273,28 @@ def test_a_pod_that_has_a_place_without_the_annotation_has_one_with_it(hours, li
     assert not without.refusals
     assert not with_it.refusals
     assert {key for new in with_it.new_nodes for key in new.pods} == {pod.key for pod in some}
+
+
+@DRAWN
+@given(
+    hours=st.lists(st.sampled_from([0, 1, 9, 11, 100]), min_size=1, max_size=5),
+    others=st.integers(0, 4),
+    cpus=st.lists(st.sampled_from(["500m", "1", "3"]), min_size=5, max_size=5),
+    packing=st.sampled_from([LOWEST_PRICE, FEWEST_NODES]),
+)
+def test_beside_other_pods_those_that_lose_too_much_are_still_on_demand(hours, others, cpus, packing):
+    some = [
+        replace(losing(lost, cpu=cpu)[0], name=f"train-{number}", uid=f"train-{number}")
+        for number, (lost, cpu) in enumerate(zip(hours, cpus, strict=False))
+    ]
+    plan = planned(some, pods(others, "700m"), types=(sold(), sold("wide", 8, 24.0, 20.0)), packing=packing)
+    kept = {
+        key
+        for new in plan.new_nodes
+        for key in new.pods
+        if new.alternatives[0].offering.capacity_type != SPOT
+    }
+    assert not plan.refusals
+    assert {pod.key for pod, lost in zip(some, hours, strict=True) if lost > 10} <= kept
+    if not any(lost > 10 for lost in hours):
+        assert not kept

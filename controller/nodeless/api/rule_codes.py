@@ -27,6 +27,7 @@ class RuleCode(StrEnum):
     RESTRICTED_LABEL = "RestrictedLabel"
     INVALID_ANNOTATION = "InvalidAnnotation"
     INVALID_DEVICES = "InvalidDevices"
+    INVALID_LOST_WORK = "InvalidLostWork"
     INVALID_FINALIZER = "InvalidFinalizer"
     INVALID_TAG = "InvalidTag"
     RESERVED_TAG = "ReservedTag"

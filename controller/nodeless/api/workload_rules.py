@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.lost_work import HINT, read_lost_work
 from nodeless.api.metadata_rules import label_errors, metadata_errors
 from nodeless.api.names import dns_label_defect, dns_name_defect
 from nodeless.api.placeholders import placeholder_warnings
 from nodeless.api.rule_codes import RuleCode
+from nodeless.model.labels import LOST_WORK
 
 #: What is missing and no plan needs; `validate` says it, plans go on.
 LEFT_OUT = "a plan does without it, the API server does not"
@@ -63,6 +65,7 @@ def _errors(manifest: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterato
             yield FieldError(where, value, "is no text", "put it in quotes", code=RuleCode.WRONG_TYPE)
     if kind == "Pod":
         yield from _pod_errors(spec, "spec")
+        yield from _lost_work_warnings(metadata, "metadata")
         return
     path, holder = "spec.template", spec
     if kind == "CronJob":
@@ -75,6 +78,7 @@ def _errors(manifest: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterato
     template = _Template(path, _mapping(holder.get("template")))
     yield from metadata_errors(template.metadata, f"{path}.metadata")
     yield from _pod_errors(template.spec, f"{path}.spec")
+    yield from _lost_work_warnings(template.metadata, f"{path}.metadata")
     yield from _restart_errors(kind, template)
     if kind in _SELECTED or kind == "ReplicationController":
         yield from _selector_errors(manifest, spec, template)
@@ -119,6 +123,14 @@ def _pod_errors(spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:
         for index, container in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(container, Mapping):
                 yield from _container_errors(container, f"{path}.{member}[{index}]")
+
+
+def _lost_work_warnings(metadata: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Of an annotation that is ours, and is ignored where its value means nothing."""
+    said = _mapping(metadata.get("annotations")).get(LOST_WORK)
+    if isinstance(said, str) and read_lost_work(said) is None:
+        where = at(f"{path}.annotations", LOST_WORK)
+        yield FieldError(where, said, "is ignored", HINT, warning=True, code=RuleCode.INVALID_LOST_WORK)
 
 
 def _container_errors(container: Mapping[str, Any], path: str) -> Iterator[FieldError]:

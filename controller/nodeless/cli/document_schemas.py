@@ -13,6 +13,7 @@ from nodeless.cli.commands.output import API_VERSION
 from nodeless.explain.disruption import Judgment
 from nodeless.explain.drift_preview import DriftPreview
 from nodeless.explain.fill import NodeFill
+from nodeless.explain.lost_work import CapacityReason
 from nodeless.explain.migration.report import PricedNode
 from nodeless.explain.pool_facts import PoolFacts
 from nodeless.explain.report import Launch, RelaxedPreferences, Report, Unplaced
@@ -175,6 +176,7 @@ def _explanation() -> JsonSchema:
         "node": schema_of(NodeFill),
         "launch": schema_of(Launch),
         "relaxed": _array(schema_of(RelaxedPreferences)),
+        "capacity": schema_of(CapacityReason),
         "resize": schema_of(ResizeAdvice),
         "disruption": schema_of(Judgment),
         "pool": schema_of(PoolFacts),

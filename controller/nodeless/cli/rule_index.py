@@ -131,6 +131,13 @@ RULES: Mapping[RuleCode, Rule] = {
         "spec: {requirements: []}\n",
         FILE,
     ),
+    RuleCode.INVALID_LOST_WORK: _warning(
+        "The annotation `nodeless.dev/lost-work` of pods is no duration, or is longer than a year. It is ignored.",
+        "Write how much work an interruption loses, as `10h` ([long jobs](guides/long-jobs.md#what-lost-work-costs-on-spot)).",
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: train\n  annotations:\n    nodeless.dev/lost-work: banana\n"
+        "spec:\n  containers: [{name: main, image: main}]\n",
+        FILE,
+    ),
     RuleCode.INVALID_ANNOTATION: _error(
         "The key of an annotation is none that Kubernetes takes, or annotations are too large together.",
         "Write keys as `name` or `domain/name`. All annotations of an object have 256 KiB.",

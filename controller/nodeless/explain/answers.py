@@ -9,6 +9,7 @@ from nodeless.api.times import format_time
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import judged, saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
+from nodeless.explain.lost_work import CapacityReason, reason_of, reason_of_running
 from nodeless.explain.pool_facts import pool_facts
 from nodeless.explain.report import Launch, Unplaced, launches_of, relaxed, unplaced
 from nodeless.explain.resizes import advise_resize
@@ -47,7 +48,7 @@ class Answer:
     """False for a pool that makes no nodes."""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The same as data, in the terms of the plan's report: `resize`, `unplaced`, `node`, `launch`, `relaxed`,
-    `disruption`, and `pool`."""
+    `capacity`, `disruption`, and `pool`."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a JSON document."""
@@ -204,15 +205,22 @@ def _of_pod(
         return _of_running(situation, pod, subject) if pod.node_name else Answer(subject, (_IGNORED,))
     lost = relaxed(situation, (relaxation for relaxation in plan.relaxations if key in relaxation.pods))
     losses = tuple(f"relaxed: {relaxation.message} [{relaxation.code}]" for relaxation in lost)
+    chosen = next((one for one in plan.choices if key in one.pods), None)
+    reason = reason_of(chosen.lost_work) if chosen is not None else None
     node = _of_node(fill, plan, launches.get(home))
     where = f"a new node of {fill.pool}" if home in launches else "which has room"
     reasons = why(plan.new_nodes[int(home.removeprefix("new-")) - 1]) if home in launches else _bought(fill)
-    facts = {**node.facts, "relaxed": list(lost)}
-    return Answer(
-        subject,
-        (f"lands on {home}, {where}", *_saving(situation, pod), *losses, *reasons.splitlines()),
-        facts=facts,
-    )
+    facts = {**node.facts, "relaxed": list(lost), **_as_fact(reason)}
+    lines = (*_saving(situation, pod), *_as_lines(reason), *losses, *reasons.splitlines())
+    return Answer(subject, (f"lands on {home}, {where}", *lines), facts=facts)
+
+
+def _as_lines(reason: CapacityReason | None) -> tuple[str, ...]:
+    return () if reason is None else (reason.message,)
+
+
+def _as_fact(reason: CapacityReason | None) -> dict[str, CapacityReason]:
+    return {} if reason is None else {"capacity": reason}
 
 
 def _of_running(situation: Situation, pod: Pod, subject: str) -> Answer:
@@ -221,10 +229,10 @@ def _of_running(situation: Situation, pod: Pod, subject: str) -> Answer:
     held_lines = (f"its node is not disrupted: it has {held}",) if held else ()
     advice = advise_resize(situation, pod)
     lines = advice.lines() if advice is not None else ()
-    facts = {} if advice is None else {"resize": advice}
-    return Answer(
-        subject, (f"runs on {pod.node_name}", *held_lines, *_saving(situation, pod), *lines), facts=facts
-    )
+    reason = reason_of_running(situation, pod.key)
+    facts = {**({} if advice is None else {"resize": advice}), **_as_fact(reason)}
+    saving = (*_saving(situation, pod), *_as_lines(reason))
+    return Answer(subject, (f"runs on {pod.node_name}", *held_lines, *saving, *lines), facts=facts)
 
 
 def _saving(situation: Situation, pod: Pod) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from html import escape
 from importlib.resources import files
 
 from nodeless.explain.fill import NEW
+from nodeless.explain.lost_work import CapacityReason
 from nodeless.explain.node_groups import Usage, usages
 from nodeless.explain.page_tables import launches_table, workloads_table
 from nodeless.explain.picture import COLORED, Palette, grouping_choices, picture
@@ -27,7 +28,7 @@ REFUSED_SHOWN = 3
 #: Rows of a table that is unfolded at first.
 ROWS_SHOWN = 40
 #: Sections that are read before anything is looked for.
-_SUMMARY = ("refused", "relaxed", "together")
+_SUMMARY = ("refused", "relaxed", "chosen", "together")
 
 
 def page(
@@ -54,6 +55,7 @@ def page(
         *first,
         ("refused", "Not placed", _refused(report.unplaced)),
         ("relaxed", "Preferences relaxed so that pods can be scheduled", _relaxed(report.relaxed)),
+        ("chosen", "Spot or on-demand for each pod, by what interruptions lose", _chosen(report.chosen)),
         ("together", "Kept together by required pod affinity", _together(report.together)),
         ("nodes", "Nodes and their fill", _nodes(report, ordered, palette)),
         ("launches", "To launch", _folded(launches_table(report.launches), len(report.launches))),
@@ -189,6 +191,10 @@ def _relaxed(losses: Sequence[RelaxedPreferences]) -> str:
         for loss in losses
     )
     return f"<ul>{items}</ul>" if items else ""
+
+
+def _chosen(reasons: Sequence[CapacityReason]) -> str:
+    return _items(f"{holding(reason.workloads)}: {reason.message}" for reason in reasons)
 
 
 def _together(groups: Sequence[Together]) -> str:

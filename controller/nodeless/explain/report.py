@@ -10,11 +10,12 @@ from typing import Any
 from nodeless.explain.bill import BillSum, sums
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
+from nodeless.explain.lost_work import CapacityReason, reason_of
 from nodeless.explain.together import Together, kept_together
 from nodeless.explain.words import listed
 from nodeless.model.bill import BillPart
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, PlannedNode, Refusal, Relaxation
+from nodeless.model.plan import ChosenCapacity, Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
@@ -136,6 +137,8 @@ class Report:
     nodes: tuple[NodeFill, ...]
     """New ones first, then those that stand."""
     relaxed: tuple[RelaxedPreferences, ...]
+    chosen: tuple[CapacityReason, ...] = ()
+    """Spot or on-demand, for pods that say what an interruption loses."""
     together: tuple[Together, ...] = ()
     """What keeping pods together costs."""
     notes: tuple[str, ...] = ()
@@ -201,6 +204,7 @@ def report(
         ),
         nodes=(*new, *existing),
         relaxed=relaxed(situation, plan.relaxations),
+        chosen=chosen(situation, plan.choices),
         together=kept_together(situation, plan),
         notes=tuple(notes),
     )
@@ -236,6 +240,15 @@ def relaxed(situation: Situation, relaxations: Iterable[Relaxation]) -> tuple[Re
             workloads_of(situation.snapshot, relaxation.pods),
         )
         for relaxation in relaxations
+    )
+
+
+def chosen(situation: Situation, choices: Iterable[ChosenCapacity]) -> tuple[CapacityReason, ...]:
+    """Spot or on-demand for pods that say what an interruption loses, with their workloads."""
+    return tuple(
+        replace(reason, pods=choice.pods, workloads=workloads_of(situation.snapshot, choice.pods))
+        for choice in choices
+        if (reason := reason_of(choice.lost_work)) is not None
     )
 
 

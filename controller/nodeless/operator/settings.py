@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from nodeless.model.bill import DEFAULT_MODE, PARTS, STANDARD, UNLIMITED
+from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import LOWEST_PRICE
 from nodeless.operator.bill_settings import bill_parts, memory, percent, price_book
 from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
@@ -32,7 +33,7 @@ from nodeless.operator.setting_values import (
     text,
     url,
 )
-from nodeless.operator.solver_settings import adjustments, amount, packing
+from nodeless.operator.solver_settings import adjustments, amount, interruption_rates, packing
 
 if TYPE_CHECKING:
     from nodeless.scheduling import PriceAdjustment
@@ -233,6 +234,10 @@ class GlobalSettings:
     price_adjustments: tuple["PriceAdjustment", ...] = _setting(
         "nodeless.priceAdjustments", adjustments, "[]", "",
         "Prices that differ from AWS's list (discounts, commitments), as a JSON list")
+    spot_interruptions: tuple[InterruptionRate, ...] = _setting(
+        "nodeless.spotInterruptions", interruption_rates, "[]", "",
+        "Interruptions of a spot instance a month by pools and types, as a JSON list; the first that matches "
+        "counts, else 0.05. For pods with nodeless.dev/lost-work")
     # fmt: on
 
     @classmethod

@@ -20,6 +20,7 @@ def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
     return Policy(
         packing=settings.packing,
         node_fee=settings.node_fee,
+        spot_interruptions=settings.spot_interruptions,
         time_box=settings.time_box,
         ignore_preferences=settings.preference_policy == "Ignore",
         min_values=settings.min_values_policy,

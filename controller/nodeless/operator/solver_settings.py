@@ -2,14 +2,16 @@
 
 An adjustment of prices is an object with any of `pools`, `instanceTypes` and `capacityTypes` (lists of
 strings that select; `*` is a wildcard in instance types) and either `price`, or `percent` and
-`dollars` (`solve.pricing`), for example `[{"capacityTypes": ["on-demand"], "percent": -28}]`.
+`dollars` (`solve.pricing`), for example `[{"capacityTypes": ["on-demand"], "percent": -28}]`. A rate of
+interruptions is an object with `perMonth` and any of `pools` and `instanceTypes`, which select as there.
 """
 
 import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import packing_defect
 from nodeless.operator.setting_values import UnusableValue
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 _LISTS = {"pools": "pools", "instanceTypes": "instance_types", "capacityTypes": "capacity_types"}
 _NUMBERS = ("percent", "dollars", "price")
+_PER_MONTH = "perMonth"
+_RATE_EXAMPLE = 'write for example [{"instanceTypes": ["p5.*"], "perMonth": 2}]'
+T = TypeVar("T")
 _EXAMPLE = 'write for example [{"instanceTypes": ["m5.*"], "percent": -20}]'
 
 
@@ -43,35 +48,57 @@ def amount(text: str) -> float:
 
 def adjustments(text: str) -> "tuple[PriceAdjustment, ...]":
     """A JSON list of adjustments. The first that cannot be used is told with its position."""
+    return _entries(text, _adjustment, _EXAMPLE)
+
+
+def interruption_rates(text: str) -> tuple[InterruptionRate, ...]:
+    """A JSON list of how often spot takes instances. The first that cannot be used is told with its place."""
+    return _entries(text, _rate, _RATE_EXAMPLE)
+
+
+def _entries(text: str, read: Callable[[Any], T], example: str) -> tuple[T, ...]:
     try:
         listed = json.loads(text or "[]")
     except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list):
-        raise UnusableValue("is no JSON list", _EXAMPLE)
+        raise UnusableValue("is no JSON list", example)
     result = []
     for position, entry in enumerate(listed):
         try:
-            result.append(_adjustment(entry))
+            result.append(read(entry))
         except ValueError as error:
             problem, _, hint = str(error).partition("; hint: ")
-            raise UnusableValue(f"entry {position}: {problem}", hint or _EXAMPLE) from error
+            raise UnusableValue(f"entry {position}: {problem}", hint or example) from error
     return tuple(result)
 
 
 def _adjustment(entry: Any) -> "PriceAdjustment":
     from nodeless.scheduling import PriceAdjustment  # noqa: PLC0415
 
-    if not isinstance(entry, Mapping):
-        raise ValueError("is no object")  # noqa: TRY004 - a fault like the others
-    unknown = sorted(set(entry) - {*_LISTS, *_NUMBERS})
-    if unknown:
-        raise ValueError(f"unknown member {unknown[0]!r}; hint: use {', '.join((*_LISTS, *_NUMBERS))}")
+    _check_members(entry, (*_LISTS, *_NUMBERS))
     selections = {field: _strings(entry[name], name) for name, field in _LISTS.items() if name in entry}
     numbers = {name: _number(entry[name], name) for name in _NUMBERS if name in entry}
     if not numbers:
         raise ValueError("changes no price; hint: give percent, dollars or price")
     return PriceAdjustment(**selections, **numbers)  # type: ignore[arg-type]
+
+
+def _rate(entry: Any) -> InterruptionRate:
+    selecting = {name: field for name, field in _LISTS.items() if name != "capacityTypes"}
+    _check_members(entry, (*selecting, _PER_MONTH))
+    if _PER_MONTH not in entry:
+        raise ValueError("says no rate; hint: give perMonth")
+    selections = {field: _strings(entry[name], name) for name, field in selecting.items() if name in entry}
+    return InterruptionRate(**selections, per_month=_number(entry[_PER_MONTH], _PER_MONTH))
+
+
+def _check_members(entry: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(entry, Mapping):
+        raise ValueError("is no object")  # noqa: TRY004 - a fault like the others
+    unknown = sorted(set(entry) - set(known))
+    if unknown:
+        raise ValueError(f"unknown member {unknown[0]!r}; hint: use {', '.join(known)}")
 
 
 def _strings(value: Any, name: str) -> tuple[str, ...]:

@@ -89,23 +89,23 @@ def with_running_choices(snapshot: Snapshot, catalog: Catalog, policy: Policy) -
     """
     if not any(_concerns(pod) for pod in snapshot.pods.values()):
         return snapshot
-    types = (catalog[key] for key in sorted(catalog))
-    seen = (snapshot.pods, snapshot.nodes, snapshot.pools, snapshot.daemon_sets, snapshot.gang_sizes)
-    pods = _settle_running(Identity(*seen, *types), _Situation(snapshot, catalog, policy))
+    pods = _settle_running(_Situation(snapshot, catalog, policy))
     return replace(snapshot, pods=pods)
 
 
 class _Situation:
-    """What is looked at, of which no two are told apart: the key of the cache says what counts."""
+    """What a choice is made in; equal to another one where the choices are the same."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, policy: Policy) -> None:
         self.snapshot, self.catalog, self.policy = snapshot, catalog, policy
+        seen = (snapshot.pods, snapshot.nodes, snapshot.pools, snapshot.daemon_sets, snapshot.gang_sizes)
+        self._of = Identity(*seen, *(catalog[key] for key in sorted(catalog)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Situation) and self.policy == other.policy
+        return isinstance(other, _Situation) and self._of == other._of and self.policy == other.policy
 
     def __hash__(self) -> int:
-        return 0
+        return hash(self._of)
 
 
 def _concerns(pod: Pod) -> bool:
@@ -113,7 +113,7 @@ def _concerns(pod: Pod) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _settle_running(_: Identity, situation: _Situation) -> Map[str, Pod]:
+def _settle_running(situation: _Situation) -> Map[str, Pod]:
     """The very same pods for the very same cluster: what searches found in it stays right."""
     snapshot, policy = situation.snapshot, situation.policy
     running = PodGroups()
@@ -135,7 +135,9 @@ def _settle_running(_: Identity, situation: _Situation) -> Map[str, Pod]:
     shapes: dict[tuple[PodShape, LostWork], PodShape] = {}
     for pod_group in sorted(batch, key=lambda each: min(each.keys)):
         lost = or_without(partial(_settled, pod_group, axis, tables, policy), None, [])
-        for key in pod_group.keys if lost is not None else ():
+        if lost is None:
+            continue
+        for key in pod_group.keys:
             pod = snapshot.pods[key]
             memo = pod.shape, replace(lost, stays=_is_off_spot(snapshot, pod))
             if memo not in shapes:

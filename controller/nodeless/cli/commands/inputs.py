@@ -170,6 +170,7 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     """The situation, what pools might buy if they allowed it, and notes; or the end of the command."""
     # Imported here: other commands do not need the solver.
     from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
+    from nodeless.explain.lost_work import invalid_lost_work_notes  # noqa: PLC0415
 
     if source.files and source.snapshot:
         refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
@@ -192,6 +193,7 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
             situation = _as_if(situation, change, offer, notes, source)
         if source.files:
             wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
+    notes.extend(invalid_lost_work_notes(situation.snapshot))
     return situation, wider, notes
 
 

@@ -30,6 +30,10 @@ def _print(report: Report, console: Console) -> None:
         console.print(Text("\nPreferences relaxed so that pods can be scheduled", style="bold"))
     for lost in report.relaxed:
         print_line(console, f"{holding(lost.workloads)}: {lost.message} [{lost.code}]", 2)
+    if report.chosen:
+        console.print(Text("\nSpot or on-demand for each pod, by what interruptions lose", style="bold"))
+    for chosen in report.chosen:
+        print_line(console, f"{holding(chosen.workloads)}: {chosen.message}", 2)
     if report.together:
         console.print(Text("\nKept together by required pod affinity", style="bold"))
     for each in report.together:

@@ -14,9 +14,10 @@ k_t) instances at least: all of them lose r_t * n_t * g * L * s_t an hour, and e
 
 On-demand is no dearer than spot when
 
-    min over t of on-demand s_t  <=  min over t of spot (s_t + premium_t)
+    s_u of on-demand  <=  s_t + premium_t of spot
 
-Each minimum is over the types that could hold such a pod, in the heaviest pools that have any. Interruptions
+with u and t the types of least share of each, for these are what a plan would buy; of equal ones, that which
+holds the most. Types are those that could hold such a pod, in the heaviest pools that have any. Interruptions
 are taken to be independent of each other and of the work, and a premium to be small: a job that is
 interrupted more often than it gets work done never ends, and is better off on-demand all the more.
 
@@ -25,6 +26,7 @@ Example: 10 h lost, one interruption in 50 h, 10 USD/h on spot and 12 USD/h on-d
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,22 +57,34 @@ def choose_capacity(
     """
     if any(CAPACITY_TYPE in required.requirements for required in pods.demand.required):
         return None
-    on_demand = [(price / held, 0.0) for _, _, price, held in _offered(pods, tables, ON_DEMAND)]
-    spot = []
-    for table, name, price, held in _offered(pods, tables, SPOT):
-        often = interruptions_an_hour(rates, table.pool.name, name)
-        share, nodes = price / held, -(-lost.pods // held)
-        spot.append((share, often * nodes * lost.seconds / 3600 * share))
-    if not on_demand or not spot:
+    on_demand = min(_offered(pods, tables, ON_DEMAND), key=_by_share, default=None)
+    spot = min(_offered(pods, tables, SPOT), key=_by_share, default=None)
+    if on_demand is None or spot is None:
         return None
-    share, expected = min(spot, key=lambda entry: (entry[0] + entry[1], entry[0]))
-    return CapacityChoice(expected, min(on_demand)[0] - share)
+    often = interruptions_an_hour(rates, spot.pool, spot.instance_type)
+    nodes = -(-lost.pods // spot.holds)
+    expected = often * nodes * lost.seconds / 3600 * spot.share
+    return CapacityChoice(expected, on_demand.share - spot.share)
 
 
-def _offered(
-    pods: PodClass, tables: Sequence[PoolTable], capacity_type: str
-) -> Iterator[tuple[PoolTable, str, float, int]]:
-    """Pool, type, its least price, how many of the class it holds; of the heaviest pools that have any."""
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A type at its least price in a pool, for pods of a class."""
+
+    pool: str
+    instance_type: str
+    share: float
+    """USD an hour of one of the pods."""
+    holds: int
+    """How many of them."""
+
+
+def _by_share(offer: _Offer) -> tuple[float, int, str, str]:
+    return offer.share, -offer.holds, offer.instance_type, offer.pool
+
+
+def _offered(pods: PodClass, tables: Sequence[PoolTable], capacity_type: str) -> Iterator[_Offer]:
+    """What could hold pods of a class at a capacity type, of the heaviest pools that have any."""
     weight: int | None = None
     only = Requirement.of(CAPACITY_TYPE, IN, (capacity_type,))
     for table in tables:
@@ -86,7 +100,9 @@ def _offered(
             terms, counts = fresh
             weight = table.pool.weight
             for row in np.flatnonzero((counts > 0) & terms.types & np.isfinite(terms.prices)).tolist():
-                yield table, table.table.types[row].name, float(terms.prices[row]), int(counts[row])
+                held = int(counts[row])
+                share = float(terms.prices[row]) / held
+                yield _Offer(table.pool.name, table.table.types[row].name, share, held)
 
 
 def off_spot(required: Sequence[NodeRequirements]) -> tuple[NodeRequirements, ...]:

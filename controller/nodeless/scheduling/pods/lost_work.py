@@ -7,7 +7,7 @@ of its gang how many lose their work together.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from nodeless.api.times import parse_life_span
+from nodeless.api.lost_work import HINT, read_lost_work
 from nodeless.model.gangs import GangSize
 from nodeless.model.labels import LOST_WORK
 from nodeless.model.lost_work import LostWork
@@ -15,34 +15,19 @@ from nodeless.model.pods import Pod
 from nodeless.scheduling.pods.gangs import gang_size
 from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
 
-#: Seconds of work that one interruption may lose; more than a year is a slip of the finger.
-LONGEST = 365 * 24 * 3600
-
 
 def lost_work(pod: Pod) -> int:
     """Seconds of work that an interruption of a pod loses; 0: none, or it cannot be read."""
     said = pod.annotations.get(LOST_WORK) if pod.annotations else None
-    if said is None:
-        return 0
-    try:
-        span = parse_life_span(said)
-    except ValueError:
-        return 0
-    return span if span is not None and span <= LONGEST else 0
+    return 0 if said is None else read_lost_work(said) or 0
 
 
 def invalid_lost_work(pod: Pod) -> str | None:
     """What is wrong with a pod's annotation; None: nothing."""
     said = pod.annotations.get(LOST_WORK)
-    if said is None:
+    if said is None or read_lost_work(said) is not None:
         return None
-    try:
-        span = parse_life_span(said)
-    except ValueError:
-        span = None
-    if span is not None and span <= LONGEST:
-        return None
-    return f"{LOST_WORK}={said[:64]!r} is ignored; hint: write hours of work such as 10h, 8760h at most"
+    return f"{LOST_WORK}={said[:64]!r} is ignored; hint: {HINT}"
 
 
 def with_lost_work(batch: Iterable[PodGroup], sizes: Mapping[str, GangSize]) -> list[PodGroup]:
