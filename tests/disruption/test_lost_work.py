@@ -136,5 +136,8 @@ def test_a_value_that_is_no_duration_is_told():
     (event,) = invalid_annotation_events(cluster(POOL, a_node("a", ON_DEMAND), [pod]))
     assert (event.reason, event.kind, event.name) == ("InvalidLostWork", "Pod", pod.name)
     assert "nodeless.dev/lost-work='banana' is ignored; hint: write hours of work" in event.message
+    waiting = replace(pod, node_name="", phase="Pending", unschedulable=True)
+    (event,) = invalid_annotation_events(cluster(POOL, [waiting]))
+    assert event.reason == "InvalidLostWork"
     (good,) = losing(10, "a")
     assert invalid_annotation_events(cluster(POOL, a_node("a", ON_DEMAND), [good])) == ()

@@ -33,20 +33,25 @@ def command_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
 
 
 def invalid_annotation_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
-    """A warning for each annotation of a running pod whose value means nothing."""
-    pods = [pod for pod in snapshot.pods.values() if pod.annotations and pod.node_name and not pod.terminal]
+    """A warning for each annotation of a pod whose value means nothing, once it is looked at.
+
+    What interruptions lose is looked at before the pod has a node, all else while it runs.
+    """
+    pods = [pod for pod in snapshot.pods.values() if pod.annotations and not pod.terminal]
     return tuple(event for pod in sorted(pods, key=lambda pod: pod.key) for event in _invalid(pod))
 
 
 def _invalid(pod: Pod) -> Iterator[PublishEvent]:
+    if (problem := invalid_lost_work(pod)) is not None:
+        yield _warning(pod, "InvalidLostWork", problem)
+    if not pod.node_name:
+        return
     if (value := unreadable_protection(pod)) is not None:
         message = f"{DO_NOT_DISRUPT}={value!r} protects nothing; hint: write true, or a duration such as 30m"
         yield _warning(pod, "InvalidDoNotDisruptAnnotation", message)
     if (value := invalid_checkpoint_grace(pod)) is not None:
         message = f"{CHECKPOINT_GRACE}={value[:64]!r} gives no time; hint: write a duration such as 10m"
         yield _warning(pod, "InvalidCheckpointGrace", message)
-    if (problem := invalid_lost_work(pod)) is not None:
-        yield _warning(pod, "InvalidLostWork", problem)
 
 
 def _warning(pod: Pod, reason: str, message: str) -> PublishEvent:
