@@ -35,7 +35,7 @@ def test_a_workload_that_loses_work_is_planned_where_that_is_cheapest(file, per_
     assert (chosen["expected"] >= chosen["saving"]) == (capacity_type == "on-demand")
     assert re.fullmatch(
         rf"{capacity_type}: an interruption loses 10h of work, "
-        r"\d\.\d{4} USD/h expected, spot saves \d\.\d{4} USD/h",
+        r"\d\.\d{4} USD/h expected at [\d.]+ a month, spot saves \d\.\d{4} USD/h",
         chosen["message"],
     )
     text = nodeless(path).stdout

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nodeless.disruption import DisruptionPolicy, disrupt, target
 from nodeless.disruption.events import invalid_annotation_events
@@ -141,3 +143,36 @@ def test_a_value_that_is_no_duration_is_told():
     assert event.reason == "InvalidLostWork"
     (good,) = losing(10, "a")
     assert invalid_annotation_events(cluster(POOL, a_node("a", ON_DEMAND), [good])) == ()
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    on_demand=st.integers(50, 200),
+    spot=st.integers(10, 200),
+    hours=st.integers(0, 60),
+    cpu=st.sampled_from(["1", "2", "3"]),
+    room=st.sampled_from(["500m", "2500m", "3"]),
+)
+def test_consolidation_moves_it_to_spot_exactly_when_the_formula_says_so(on_demand, spot, hours, cpu, room):
+    types = (
+        replace(
+            TYPES[0], offerings=(Offering("z1", SPOT, spot / 10), Offering("z1", ON_DEMAND, on_demand / 10))
+        ),
+    )
+    better_off = 0.02 * hours * spot >= on_demand - spot
+    things = (a_node("a", ON_DEMAND), a_node("s", SPOT), on("s", cpu=room))
+
+    def commands(annotations):
+        seen = cluster(POOL, *things, on("a", cpu=cpu, annotations=annotations))
+        return disrupt(seen, {POOL.key: types}, DisruptionPolicy(solving=SOLVING), NOW).commands
+
+    found = [command for command in commands({LOST_WORK: f"{hours}h"}) if "a" in command.claims]
+    if abs(0.02 * hours * spot - (on_demand - spot)) < 1e-6:
+        return
+    if better_off and hours:
+        assert {
+            node.alternatives[0].offering.capacity_type for command in found for node in command.replacements
+        } <= {ON_DEMAND}
+        assert all(command.replacements for command in found)
+    else:
+        assert found == [command for command in commands({}) if "a" in command.claims]

@@ -17,16 +17,20 @@ from tests.disruption.test_lost_work import NOW, OFTEN, POOL, TYPES, a_node, los
 from tests.disruption.world import cluster, on
 
 
-def text(expected, saving, pods=1, seconds=36000):
-    return reason_of(LostWork(seconds, pods, CapacityChoice(expected, saving), settled=True)).message
+def text(expected, saving, pods=1, seconds=36000, per_month=20.0):
+    return reason_of(
+        LostWork(seconds, pods, CapacityChoice(expected, saving, per_month), settled=True)
+    ).message
 
 
 def test_the_figures_are_told():
     assert text(0.45, 0.3) == (
-        "on-demand: an interruption loses 10h of work, 0.4500 USD/h expected, spot saves 0.3000 USD/h"
+        "on-demand: an interruption loses 10h of work, "
+        "0.4500 USD/h expected at 20 a month, spot saves 0.3000 USD/h"
     )
     assert text(0.1, 0.3, seconds=5400) == (
-        "spot: an interruption loses 1h30m of work, 0.1000 USD/h expected, spot saves 0.3000 USD/h"
+        "spot: an interruption loses 1h30m of work, "
+        "0.1000 USD/h expected at 20 a month, spot saves 0.3000 USD/h"
     )
 
 
@@ -35,7 +39,7 @@ def test_a_gang_says_how_many_lose_their_work():
 
 
 def test_spot_may_be_the_dearer_one_by_itself():
-    assert text(0.1, -0.2).endswith("0.1000 USD/h expected, spot costs 0.2000 USD/h more")
+    assert text(0.1, -0.2).endswith("0.1000 USD/h expected at 20 a month, spot costs 0.2000 USD/h more")
 
 
 def test_nothing_is_told_where_there_was_nothing_to_choose():

@@ -30,6 +30,8 @@ class CapacityReason:
     """What interruptions lose on spot."""
     saving: float
     """What spot saves otherwise."""
+    per_month: float
+    """How often the work of each is interrupted on spot in a month."""
     pods: tuple[str, ...] = ()
     workloads: tuple[tuple[Workload, int], ...] = ()
 
@@ -45,8 +47,10 @@ def reason_of(lost: LostWork) -> CapacityReason | None:
     saved = f"spot saves {price(choice.saving)}"
     if choice.saving <= 0:
         saved = f"spot costs {price(-choice.saving)} more"
-    text = f"{capacity_type}: an interruption loses {work}{whose}, {price(choice.expected)} expected, {saved}"
-    return CapacityReason(capacity_type, text, lost.seconds, lost.pods, choice.expected, choice.saving)
+    expected = f"{price(choice.expected)} expected at {choice.per_month:.3g} a month"
+    text = f"{capacity_type}: an interruption loses {work}{whose}, {expected}, {saved}"
+    figures = (choice.expected, choice.saving, choice.per_month)
+    return CapacityReason(capacity_type, text, lost.seconds, lost.pods, *figures)
 
 
 def reason_of_running(situation: Situation, key: str) -> CapacityReason | None:

@@ -40,10 +40,9 @@ class InterruptionRate:
         )
 
 
-def interruptions_an_hour(rates: tuple[InterruptionRate, ...], pool: str, instance_type: str) -> float:
-    """Interruptions of one instance in an hour: what the first rate that concerns it says, else the usual."""
-    said = (rate.per_month for rate in rates if rate.concerns(pool, instance_type))
-    return next(said, USUAL_INTERRUPTIONS) / HOURS_A_MONTH
+def interruptions_a_month(rates: tuple[InterruptionRate, ...], pool: str, instance_type: str) -> float:
+    """Interruptions of one instance in a month: what the first rate that concerns it says, else the usual."""
+    return next((rate.per_month for rate in rates if rate.concerns(pool, instance_type)), USUAL_INTERRUPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,8 @@ class CapacityChoice:
     """What interruptions are expected to lose in an hour, at the price of the hours that are lost."""
     saving: float
     """The pod's share of an on-demand node less its share of a spot node."""
+    per_month: float
+    """How often the pod's work is interrupted on spot in a month: by its node, or by any of its gang's."""
 
     @property
     def on_demand(self) -> bool:

@@ -31,7 +31,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
-from nodeless.model.lost_work import CapacityChoice, InterruptionRate, LostWork, interruptions_an_hour
+from nodeless.model.lost_work import (
+    HOURS_A_MONTH,
+    CapacityChoice,
+    InterruptionRate,
+    LostWork,
+    interruptions_a_month,
+)
 from nodeless.model.requirements import IN, NOT_IN, Requirement
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.pods.classes import PodClass
@@ -61,10 +67,10 @@ def choose_capacity(
     spot = min(_offered(pods, tables, SPOT), key=_by_share, default=None)
     if on_demand is None or spot is None:
         return None
-    often = interruptions_an_hour(rates, spot.pool, spot.instance_type)
     nodes = -(-lost.pods // spot.holds)
-    expected = often * nodes * lost.seconds / 3600 * spot.share
-    return CapacityChoice(expected, on_demand.share - spot.share)
+    per_month = nodes * interruptions_a_month(rates, spot.pool, spot.instance_type)
+    expected = per_month / HOURS_A_MONTH * lost.seconds / 3600 * spot.share
+    return CapacityChoice(expected, on_demand.share - spot.share, per_month)
 
 
 @dataclass(frozen=True, slots=True)
