@@ -5,22 +5,18 @@ instance types whose devices meet the claims, and nodes that publish such device
 names its nodes. `in_snapshot` and `in_catalog` add the devices to what nodes and types have; all that comes
 after it deals with requests, capacity and requirements alone.
 
-What a type publishes is what nodes of it publish, and before there is one what a user says of it
-(NodeOverlays, which may be for some pools alone) or what is known of it (`known_devices`). A node of such a
-type that has published none yet is expected to: bought again would be what its driver is about to announce.
-Where a device plugin announces them instead, there are none, nor on new nodes of that pool.
-
-Devices of no single node (`common_devices`) are given to claims as they are looked up.
+What nodes and types have is `places`. Where a device plugin announces devices instead of their driver, no
+claim is met, nor on new nodes of that pool. Devices of no single node (`common_devices`) are given to claims
+as they are looked up.
 """
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import TypeVar
 
-from nodeless.model.devices import EFA_DRIVER, ClaimedDevices, Device, DriverDevices, ResourceSlice
+from nodeless.model.devices import EFA_DRIVER, ClaimedDevices
 from nodeless.model.efa import launched_with_efa
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog, InstanceType
@@ -35,35 +31,17 @@ from nodeless.model.pods import (
     PodResourceClaim,
     PodShape,
 )
-from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 from nodeless.model.requirements import IN, NOT_IN, Conflict, Requirement
 from nodeless.model.resources import Resources, fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.devices.allocation import ClaimError, how_often
-from nodeless.scheduling.devices.common_devices import CommonDevices
-from nodeless.scheduling.devices.groups import (
-    NO_DEVICES,
-    DeviceGroup,
-    DevicePlace,
-    Held,
-    counts_claims,
-    driver_of,
-    merged,
-    pool_place,
-    resource_of,
-    typical,
-)
-from nodeless.scheduling.devices.known_devices import (
-    PLUGIN_RESOURCES,
-    known_devices,
-    with_said_devices,
-)
+from nodeless.scheduling.devices.groups import NO_DEVICES, DevicePlace, counts_claims, driver_of, resource_of
 from nodeless.scheduling.devices.matching import Taken, common_room, free_for, parts_of, taken
+from nodeless.scheduling.devices.places import POOL_LABELS, DevicePlaces, Pools, pool_of
 from nodeless.scheduling.devices.refusing import COMMON_TAKEN, NO_DEVICE, why_no_device
 from nodeless.scheduling.devices.selections import Chosen, Selection, combinations
 from nodeless.scheduling.pods.constraints import PodRequirements, UnschedulableReason, demand_of, together
 
-_Key = TypeVar("_Key", bound=Hashable)
 #: Prefix of the label that stands for a claim which several pods share.
 _SHARED = "resource-claim.nodeless.dev/"
 
@@ -73,12 +51,6 @@ def claims_devices(shape: PodShape) -> bool:
     return bool(shape.resource_claims)
 
 
-_Pools = frozenset[str]
-"""Keys of the pools in which types have some devices; none: in all."""
-_ALL: _Pools = frozenset()
-_POOL_LABELS = ((PROVISIONER_NAME, PROVISIONER), (NODE_POOL, NODE_POOL_KIND))
-
-
 @dataclass(slots=True)
 class _Option:
     """Types and nodes of which a pod would take the same numbers of devices."""
@@ -86,7 +58,7 @@ class _Option:
     rank: int
     """Which of the combinations of alternatives it is; the first is asked for first."""
     chosen: Chosen
-    types: dict[_Pools, set[str]] = field(default_factory=dict)
+    types: dict[Pools, set[str]] = field(default_factory=dict)
     """Names of types, in some pools alone or in all."""
     price: float = float("inf")
     """The least price of a type that would hold the pod; infinite: none does."""
@@ -107,14 +79,11 @@ class Devices:
         """By resource of capacity and counters, what claims take of it."""
         self._sold: dict[Identity, tuple[Resources, float]] = {}
         """By type, what its nodes have, and the least price of one."""
-        self._type_places: dict[tuple[str, str], DevicePlace] = {}
-        self._speaking: dict[str, set[str]] = {}
-        """By node, the drivers that have published what they have there."""
+        self._places = DevicePlaces(snapshot, catalog)
         self._amounts_of_places: dict[DevicePlace, dict[str, int]] = {}
         self._settled: dict[object, PodShape | UnschedulableReason] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._parts: dict[ClaimedDevices, tuple[ClaimedDevices, ClaimedDevices] | None] = {}
-        self._asked: dict[str, bool] = {}
 
     def settle(self, pod: Pod) -> Pod | UnschedulableReason:
         """The pod with its claims as requests and terms, or why it cannot be planned."""
@@ -192,12 +161,14 @@ class Devices:
             return seen
         nodes, claims = {}, {}
         for name, node in seen.nodes.items():
-            amounts = self._amounts(self._places[name])
+            amounts = self._amounts(self._places.by_node[name])
             if amounts:
                 nodes[name] = replace(node, allocatable={**node.allocatable, **amounts})
         for name, claim in seen.claims.items():
             place = (
-                self._type_place(str(claim.pool), claim.instance_type) if claim.allocatable else NO_DEVICES
+                self._places.of_type(str(claim.pool), claim.instance_type)
+                if claim.allocatable
+                else NO_DEVICES
             )
             if EFA_DRIVER in place.drivers and not launched_with_efa(claim, seen.node_classes):
                 place = place.of({*place.drivers} - {EFA_DRIVER})
@@ -234,25 +205,25 @@ class Devices:
     ) -> tuple[ClaimedDevices | None, tuple[NodeSelectorTerm, ...] | UnschedulableReason | None]:
         """What a claim is left to get of its node, and the nodes that reach what it gets of no single one."""
         classes = self._snapshot.device_classes
-        reaching = self._common.allocate(claimed, classes)
+        reaching = self._places.common.allocate(claimed, classes)
         if reaching is not None:
             return None, reaching
-        if not self._common.place:
+        if not self._places.common.place:
             return claimed, None
         if claimed not in self._parts:
-            self._parts[claimed] = self._common.part(claimed, classes, self._is_met_by_nodes)
+            self._parts[claimed] = self._places.common.part(claimed, classes, self._is_met_by_nodes)
         parts = self._parts[claimed]
         if parts is None:
             return claimed, None
         common, own = parts
-        reaching = self._common.allocate(common, classes)
+        reaching = self._places.common.allocate(common, classes)
         if reaching is None:
             return None, UnschedulableReason(RefusalCode.NO_DEVICE_FITS, COMMON_TAKEN)
         return own, reaching
 
     def _is_met_by_nodes(self, claimed: ClaimedDevices) -> bool:
         ways = combinations((claimed,), self._snapshot.device_classes)
-        places = (*self._places_of_types, *self._places_of_nodes)
+        places = (*self._places.types_by_place, *self._places.nodes_by_place)
         return any(_has(place, claimed, chosen) for place in places for chosen in ways)
 
     def _by_host_name(self, term: NodeSelectorTerm) -> NodeSelectorTerm:
@@ -311,11 +282,11 @@ class Devices:
         ways = combinations(claimed, self._snapshot.device_classes)
         options = self._options(shape, claimed, ways)
         if not options:
-            places = [*self._places_of_types, *self._places_of_nodes]
+            places = [*self._places.types_by_place, *self._places.nodes_by_place]
             classes = self._snapshot.device_classes
-            if all(self._common.would_do(one, classes) for one in claimed):
+            if all(self._places.common.would_do(one, classes) for one in claimed):
                 return UnschedulableReason(RefusalCode.NO_DEVICE_FITS, COMMON_TAKEN)
-            places = [*places, self._common.place] if self._common.place else places
+            places = [*places, self._places.common.place] if self._places.common.place else places
             return UnschedulableReason(
                 RefusalCode.NO_DEVICE_FITS, why_no_device(claimed, named, ways, places) or NO_DEVICE
             )
@@ -366,13 +337,13 @@ class Devices:
                     return options.setdefault(numbers, _Option(rank, chosen))
             return None
 
-        for place, sold in self._places_of_types.items():
+        for place, sold in self._places.types_by_place.items():
             found = option(place)
             if found is not None:
                 for pools, types in sold.items():
                     found.types.setdefault(pools, set()).update(each.name for each in types)
                     found.price = min([found.price, *(self._price(each, requests, demand) for each in types)])
-        for place, names in self._places_of_nodes.items():
+        for place, names in self._places.nodes_by_place.items():
             found = option(place)
             if found is not None:
                 found.nodes.update(names)
@@ -394,7 +365,7 @@ class Devices:
 
     def _terms(self, numbers: Taken, best: _Option) -> tuple[NodeSelectorTerm, ...]:
         """Where a pod may be: on types and nodes of its option."""
-        nodes = [self._snapshot.nodes[name] for name in self._published]
+        nodes = [self._snapshot.nodes[name] for name in self._places.published]
         terms = []
         for pools, names in sorted(best.types.items(), key=lambda entry: sorted(entry[0])):
             kind = [Requirement.of(INSTANCE_TYPE, IN, sorted(names))]
@@ -415,14 +386,9 @@ class Devices:
         plugged: dict[str, set[str]] = {}
         for node in self._snapshot.nodes.values():
             label = next((key for key in (NODE_POOL, PROVISIONER_NAME) if key in node.labels), None)
-            if label is not None and any(self._plugged(node, driver) for driver in drivers):
+            if label is not None and any(self._places.is_plugged(node, driver) for driver in drivers):
                 plugged.setdefault(label, set()).add(node.labels[label])
         return [Requirement.of(label, NOT_IN, sorted(names)) for label, names in sorted(plugged.items())]
-
-    def _plugged(self, node: Node, driver: str) -> bool:
-        resource = PLUGIN_RESOURCES.get(driver)
-        speaks = driver in self._speaking.get(node.name, ())
-        return bool(resource and node.allocatable.get(resource)) and not speaks
 
     def _amounts(self, place: DevicePlace) -> dict[str, int]:
         """The free devices of a place, by resource, for those who ask in this solve."""
@@ -442,203 +408,10 @@ class Devices:
         return {resource: amount for resource, amount in amounts.items() if amount > 0}
 
     def _with_devices(self, pool: str, instance_type: InstanceType) -> InstanceType:
-        amounts = self._amounts(self._type_place(pool, instance_type.name))
+        amounts = self._amounts(self._places.of_type(pool, instance_type.name))
         if not amounts:
             return instance_type
         return replace(instance_type, capacity={**instance_type.capacity, **amounts})
-
-    @cached_property
-    def _places(self) -> Mapping[str, DevicePlace]:
-        """By node, its devices: published, or expected of its type where a driver has published none yet."""
-        return {name: self._place_of(node) for name, node in self._snapshot.nodes.items()}
-
-    def _place_of(self, node: Node) -> DevicePlace:
-        published = self._published.get(node.name, NO_DEVICES)
-        expected = self._type_place(_pool_of(node), node.instance_type)
-        lacking = {
-            driver
-            for driver in expected.drivers
-            if driver not in self._speaking.get(node.name, ())
-            and not self._plugged(node, driver)
-            and (driver != EFA_DRIVER or node.name in self._with_efa)
-        }
-        if not published and len(lacking) == len(expected.drivers):
-            return expected
-        return published + expected.of(lacking) if lacking else published
-
-    @cached_property
-    def _with_efa(self) -> frozenset[str]:
-        """The nodes that are launched with EFA interfaces."""
-        return frozenset(
-            claim.node_name
-            for claim in self._snapshot.claims.values()
-            if launched_with_efa(claim, self._snapshot.node_classes)
-        )
-
-    @cached_property
-    def _without_efa(self) -> frozenset[str]:
-        """The nodes that are launched without: what is published of EFA there is no word about their type."""
-        launched = frozenset(claim.node_name for claim in self._snapshot.claims.values())
-        return launched - self._with_efa
-
-    def _type_place(self, pool: str, name: str) -> DevicePlace:
-        """What a node of a type will publish in a pool."""
-        said = self._said.get((pool, name), ())
-        key = (pool, name) if said else ("", name)
-        if key not in self._type_places:
-            place = _instead(self._known.get(name, NO_DEVICES), self._learned.get(name, {}))
-            place = with_said_devices(place, said) if said else place
-            place = _instead(place, self._learned_in_pools.get(key, {})) if said else place
-            self._type_places[key] = place
-        return self._type_places[key]
-
-    @cached_property
-    def _said(self) -> Mapping[tuple[str, str], tuple[DriverDevices, ...]]:
-        """By pool and type of the catalog, what NodeOverlays say of its devices."""
-        return {
-            (pool, each.name): each.devices
-            for pool, types in self._catalog.items()
-            for each in types
-            if each.devices
-        }
-
-    @cached_property
-    def _known(self) -> Mapping[str, DevicePlace]:
-        """By type of the catalog, what is known of its devices."""
-        types = {each.name: each for kinds in self._catalog.values() for each in kinds}
-        places: dict[Identity, DevicePlace] = {}
-        found = {}
-        for name, each in types.items():
-            if place := known_devices(each):
-                same = Identity(place)
-                if same not in places:
-                    groups = merged(map(self._group_without_unasked, place.groups))
-                    places[same] = replace(place, groups=groups)
-                found[name] = places[same]
-        return found
-
-    def _group_without_unasked(self, group: DeviceGroup) -> DeviceGroup:
-        return replace(group, device=self._without_unasked(group.device))
-
-    @cached_property
-    def _learned(self) -> Mapping[str, Mapping[str, DevicePlace]]:
-        """By type and driver, the devices of its newest node with the driver, as another would have them.
-
-        They may be none: bought again, the next node would have none either. Nodes of pools for which a user
-        says something else of the type tell nothing of others.
-        """
-        nodes = (node for node in self._publishing if (_pool_of(node), node.instance_type) not in self._said)
-        return self._newest((node.instance_type, node.name) for node in nodes)
-
-    @cached_property
-    def _learned_in_pools(self) -> Mapping[tuple[str, str], Mapping[str, DevicePlace]]:
-        """The same by pool and type, where a user says something of its devices."""
-        keys = (((_pool_of(node), node.instance_type), node.name) for node in self._publishing)
-        return self._newest((key, name) for key, name in keys if key in self._said)
-
-    def _newest(self, nodes: Iterable[tuple[_Key, str]]) -> dict[_Key, dict[str, DevicePlace]]:
-        """By key and driver, what the last node of a key publishes."""
-        found: dict[_Key, dict[str, DevicePlace]] = {}
-        for key, name in nodes:
-            place = typical(self._published[name])
-            for driver in self._speaking[name]:
-                if driver != EFA_DRIVER or name not in self._without_efa:
-                    found.setdefault(key, {})[driver] = place.of({driver})
-        return found
-
-    @cached_property
-    def _publishing(self) -> list[Node]:
-        """The nodes that publish devices, the newest last."""
-        nodes = (self._snapshot.nodes[name] for name in self._published)
-        return sorted(nodes, key=lambda node: (node.created_at, node.name))
-
-    @cached_property
-    def _places_of_types(self) -> Mapping[DevicePlace, Mapping[_Pools, list[InstanceType]]]:
-        """The types of the catalog by what they have of devices, in some pools alone or in all."""
-        places: dict[str, dict[str, DevicePlace]] = {}
-        types: dict[str, InstanceType] = {}
-        seen: set[Identity] = set()
-        for pool, kinds in self._catalog.items():
-            if Identity(kinds) in seen and not self._said:
-                continue
-            seen.add(Identity(kinds))
-            for each in kinds:
-                types.setdefault(each.name, each)
-                places.setdefault(each.name, {})[pool] = self._type_place(pool, each.name)
-        found: dict[DevicePlace, dict[_Pools, list[InstanceType]]] = {}
-        for name, by_pool in places.items():
-            for place in dict.fromkeys(by_pool.values()):
-                pools = frozenset(pool for pool, other in by_pool.items() if other == place)
-                if place:
-                    key = pools if len(pools) < len(by_pool) else _ALL
-                    found.setdefault(place, {}).setdefault(key, []).append(types[name])
-        return found
-
-    @cached_property
-    def _places_of_nodes(self) -> Mapping[DevicePlace, list[str]]:
-        """The nodes that publish devices by what they have."""
-        found: dict[DevicePlace, list[str]] = {}
-        for name in self._published:
-            found.setdefault(self._places[name], []).append(name)
-        return found
-
-    @cached_property
-    def _asked_for(self) -> tuple[str, ...]:
-        """Everything by which devices may be told apart: expressions, and attributes of constraints."""
-        claims = (*self._snapshot.resource_claims.values(), *self._snapshot.resource_claim_templates.values())
-        texts = {selector for known in self._snapshot.device_classes.values() for selector in known.selectors}
-        for claim in claims:
-            texts.update(
-                constraint.match_attribute or constraint.distinct_attribute
-                for constraint in claim.devices.constraints
-            )
-            for request in claim.devices.requests:
-                texts.update(selector for one in request.alternatives for selector in one.selectors)
-        return tuple(texts)
-
-    def _without_unasked(self, device: Device) -> Device:
-        """A device without attributes that nobody asks for: alike but for their identifiers are alike."""
-        kept = tuple(each for each in device.attributes if self._is_asked_for(each.name.rpartition("/")[2]))
-        return replace(device, attributes=kept) if len(kept) < len(device.attributes) else device
-
-    def _is_asked_for(self, name: str) -> bool:
-        if name not in self._asked:
-            self._asked[name] = any(name in text for text in self._asked_for)
-        return self._asked[name]
-
-    @cached_property
-    def _held(self) -> Held:
-        """What claims have, and those among them whose pods are not bound yet."""
-        held = Held()
-        for claim in self._snapshot.resource_claims.values():
-            if claim.allocation is not None:
-                held.add(claim.allocation.devices, claim.allocation.shares)
-        return held
-
-    @cached_property
-    def _common(self) -> CommonDevices:
-        """The devices of no single node."""
-        slices = self._snapshot.resource_slices.values()
-        return CommonDevices(_pools(slices), self._held, self._without_unasked)
-
-    @cached_property
-    def _published(self) -> Mapping[str, DevicePlace]:
-        """By node, the devices that it publishes."""
-        found: dict[str, DevicePlace] = {}
-        numbers: dict[tuple[str, str], int] = {}
-        for slices in _pools(self._snapshot.resource_slices.values()):
-            driver = slices[0].driver
-            for name in _own_nodes(slices):
-                current = _complete(slices, name) if name in self._snapshot.nodes else []
-                if current:
-                    self._speaking.setdefault(name, set()).add(driver)
-                    reached = {one.name: _devices_of(one, name) for one in current}
-                    known = {key: list(map(self._without_unasked, some)) for key, some in reached.items()}
-                    number = numbers.get((name, driver), 0)
-                    numbers[name, driver] = number + 1
-                    place = pool_place(current, known, self._held, number)
-                    found[name] = found.get(name, NO_DEVICES) + place
-        return found
 
 
 def _has(place: DevicePlace, claimed: ClaimedDevices, chosen: Chosen) -> bool:
@@ -646,16 +419,6 @@ def _has(place: DevicePlace, claimed: ClaimedDevices, chosen: Chosen) -> bool:
         return taken(place, (claimed,), chosen) is not None
     except ClaimError:
         return False
-
-
-def _instead(place: DevicePlace, published: Mapping[str, DevicePlace]) -> DevicePlace:
-    """A place with what is published by some drivers, instead of what was expected of these."""
-    if not published:
-        return place
-    place = place.of(set(place.drivers) - set(published))
-    for _, of_driver in sorted(published.items()):
-        place += of_driver
-    return place
 
 
 _MEMBERS = tuple(member.name for member in fields(Pod))
@@ -670,17 +433,12 @@ def _with(pod: Pod, shape: PodShape, labels: Mapping[str, str]) -> Pod:
     return Pod(*values)
 
 
-def _pool_of(node: Node) -> str:
-    """The key of a node's pool; empty: it has none."""
-    return next((f"{kind}/{node.labels[label]}" for label, kind in _POOL_LABELS if label in node.labels), "")
-
-
-def _pool_requirements(pools: _Pools) -> list[tuple[Requirement, ...]]:
+def _pool_requirements(pools: Pools) -> list[tuple[Requirement, ...]]:
     """What keeps pods in some pools, as alternatives."""
     if not pools:
         return [()]
     alternatives: list[tuple[Requirement, ...]] = []
-    for label, kind in _POOL_LABELS:
+    for label, kind in POOL_LABELS:
         names = sorted(pool.partition("/")[2] for pool in pools if pool.partition("/")[0] == kind)
         if names:
             alternatives.append((Requirement.of(label, IN, names),))
@@ -690,48 +448,9 @@ def _pool_requirements(pools: _Pools) -> list[tuple[Requirement, ...]]:
 def _covers(option: _Option, node: Node) -> bool:
     """Whether a node is of a type and pool of an option."""
     return any(
-        node.instance_type in names and (not pools or _pool_of(node) in pools)
+        node.instance_type in names and (not pools or pool_of(node) in pools)
         for pools, names in option.types.items()
     )
-
-
-def _pools(slices: Iterable[ResourceSlice]) -> list[list[ResourceSlice]]:
-    """The slices of each pool, by name; pools in the order in which kube-scheduler goes through them."""
-    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
-    for one in slices:
-        pools.setdefault((one.driver, one.pool), []).append(one)
-    return [sorted(some, key=lambda one: one.name) for _, some in sorted(pools.items())]
-
-
-def _own_nodes(slices: Sequence[ResourceSlice]) -> list[str]:
-    """The nodes that a pool has devices for, of each one alone."""
-    names = {one.node_name for one in slices}
-    names.update(device.access.node for one in slices for device in one.devices if device.access is not None)
-    return sorted(names - {""})
-
-
-def _devices_of(one: ResourceSlice, node: str) -> list[Device]:
-    """The devices of a slice that are of one node alone."""
-    if one.node_name:
-        return list(one.devices) if one.node_name == node else []
-    return [device for device in one.devices if device.access is not None and device.access.node == node]
-
-
-def _complete(slices: Sequence[ResourceSlice], node: str) -> list[ResourceSlice]:
-    """A pool's slices of the newest generation of a node, if all of them are there and none is newer."""
-    concerned = [
-        one
-        for one in slices
-        if one.counter_sets or one.node_name == node or (not one.node_name and _devices_of(one, node))
-    ]
-    newest = max(one.generation for one in concerned)
-    own = [one for one in concerned if one.generation == newest]
-    if len(own) == own[0].slices:
-        return own
-    if any(one.generation > newest for one in slices):
-        return []
-    current = [one for one in slices if one.generation == newest]
-    return current if len(current) == own[0].slices else []
 
 
 def _not_found(message: str) -> UnschedulableReason:
