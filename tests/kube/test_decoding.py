@@ -135,6 +135,34 @@ def test_claims_on_devices_arrive_unless_none_was_needed():
     assert decode_pod(pod_json(spec, allocated)).shape.resource_claims == claims
 
 
+@pytest.mark.parametrize(
+    ("initial", "containers", "parts"),
+    [
+        ([], [2], ()),
+        ([], [2, 1], (2, 1)),
+        # An init container has the devices of what starts after it, and no more than it asks for beside.
+        ([(2, None)], [2, 1], (2, 1)),
+        ([(5, None), (4, None)], [2, 1], (2, 2, 1)),
+        ([(1, "Always"), (3, None)], [2], (1, 1, 2)),
+        ([(3, None), (1, "Always")], [2], (1, 2)),
+    ],
+)
+def test_devices_for_an_extended_resource_are_claimed_for_each_container(initial, containers, parts):
+    """As kube-scheduler 1.36 makes its requests of them."""
+
+    def asking(name, amount, policy=None):
+        limits = {"resources": {"limits": {"nvidia.com/gpu": str(amount), "cpu": "1"}}}
+        return {"name": name, "restartPolicy": policy, **limits}
+
+    spec = {
+        "initContainers": [asking(f"i{at}", *each) for at, each in enumerate(initial)],
+        "containers": [asking(f"c{at}", each) for at, each in enumerate(containers)],
+    }
+    pod = decode_pod(pod_json(spec))
+    assert pod.extended_parts == ((("nvidia.com/gpu", parts),) if parts else ())
+    assert sum(parts) in (0, pod.requests["nvidia.com/gpu"])
+
+
 def test_a_limit_stands_in_for_a_missing_request():
     assert requests_of(containers=[{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]) == {
         "nvidia.com/gpu": 1,

@@ -187,6 +187,28 @@ def test_a_class_has_its_selectors():
     assert read(decode_device_class, spec={"selectors": CEL}) == DeviceClass("gpu", ("true",))
 
 
+def test_a_class_may_serve_an_extended_resource():
+    metadata = {"name": "gpu", "creationTimestamp": "1970-01-01T00:01:00Z"}
+    found = read(decode_device_class, metadata=metadata, spec={"extendedResourceName": "nvidia.com/gpu"})
+    assert found == DeviceClass("gpu", (), "nvidia.com/gpu", 60.0)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "owner", "pod"),
+    [
+        ({"resource.kubernetes.io/extended-resource-claim": "true"}, {}, "u1"),
+        ({"resource.kubernetes.io/extended-resource-claim": "true"}, {"controller": False}, ""),
+        ({}, {}, ""),
+    ],
+)
+def test_a_claim_that_kube_scheduler_made_names_the_pod_whose_extended_resources_it_serves(
+    annotations, owner, pod
+):
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u1", "controller": True, **owner}]
+    metadata = {**METADATA, "annotations": annotations, "ownerReferences": owners}
+    assert read(decode_resource_claim, metadata=metadata).serves_pod == pod
+
+
 @pytest.mark.parametrize("kind", watched_devices(), ids=lambda kind: kind.name)
 def test_what_is_seen_is_known_until_it_is_gone(kind):
     """A cluster without the API has none of them."""

@@ -43,6 +43,17 @@ def test_mc_17_a_node_that_is_not_initialized_after_an_hour_is_told_with_what_it
     assert named in message
 
 
+def test_what_a_driver_publishes_the_devices_of_is_not_lacking():
+    gpu = {"nvidia.com/gpu": 1}
+    for claim, node in (
+        (an_initialized_claim(requests=gpu, capacity=gpu), a_node(capacity={})),
+        waiting(a_node(), requests=gpu, allocatable=gpu),
+    ):
+        view = ClaimView(claim, node, served_by_devices=frozenset(gpu))
+        said = step(view, NOW + HOUR + 1).instructions
+        assert not any("nvidia" in each.message for each in said if isinstance(each, ReportFailedCheck))
+
+
 def test_mc_17_it_is_looked_at_when_the_hour_is_over():
     claim, node = waiting(a_node(taints=(CILIUM,)), startup_taints=(CILIUM,))
     outcome = step(ClaimView(claim, node), NOW + HOUR - 5)

@@ -168,6 +168,21 @@ def test_mc_04_nd_02_nd_03_a_node_waits_for_ready_for_startup_taints_and_for_its
     assert reason_for_waiting(gpu, node) == "ResourceNotRegistered"
 
 
+def test_a_node_whose_driver_publishes_the_devices_of_a_resource_need_not_announce_it():
+    """kube-scheduler gives pods these devices (KEP-5004): no device plugin will ever announce them."""
+    node = a_node(labels={REGISTERED: "true"})
+    gpu = registered_claim(requests={"nvidia.com/gpu": 1}, allocatable={"nvidia.com/gpu": 1})
+    view = ClaimView(gpu, node, device_classes={"nvidia.com/gpu": "gpu.nvidia.com"})
+    (status,) = step(view, NOW).instructions
+    (condition,) = status.conditions
+    assert condition.reason == "ResourceNotRegistered"
+    assert "any nvidia.com/gpu yet, nor does a driver publish a device of DeviceClass gpu.nvidia.com" in (
+        condition.message
+    )
+    published = replace(view, served_by_devices=frozenset(("nvidia.com/gpu",)))
+    assert step(published, NOW).instructions[0].labels == {INITIALIZED: "true"}
+
+
 def test_a_condition_that_stands_already_is_not_written_again():
     waiting = registered_claim()
     node = a_node(labels={REGISTERED: "true"}, ready=False)

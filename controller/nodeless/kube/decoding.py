@@ -28,6 +28,7 @@ from nodeless.model.namespaces import Namespace
 from nodeless.model.neighbors import program_of
 from nodeless.model.nodes import Node
 from nodeless.model.provisioning_requests import CONSUME_ANNOTATIONS
+from nodeless.model.quantity import QuantityError, parse_units
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import PODS, Resources, add, format_amount, maximum, parse_resources
 from nodeless.model.taints import Taint, Toleration
@@ -138,8 +139,36 @@ def _read_pod(document: documents.Pod) -> model.Pod:
             for status_of_claim in status.resourceClaimStatuses
             if status_of_claim.resourceClaimName is not None
         ),
+        extended_parts=_extended_parts(spec),
         program=_program(spec),
     )
+
+
+def _extended_parts(spec: documents.PodSpec) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """What devices would be allocated apart, of extended resources that more than one container requests.
+
+    kube-scheduler claims devices for each container. An init container uses those of containers and sidecars
+    that start after it, and of what init containers ask for beyond that the most counts once (KEP-5004).
+    """
+    containers = (*spec.initContainers, *spec.containers)
+    if len(containers) < 2:
+        return ()
+    amounts = [{**each.resources.limits, **each.resources.requests} for each in containers]
+    names = [name for some in amounts for name in some if "/" in name]
+    initial = len(spec.initContainers)
+    found = []
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        try:
+            asked = [max(parse_units(some.get(name, 0)), 0) for some in amounts]
+        except QuantityError:
+            continue
+        short = [at < initial and each.restartPolicy != "Always" for at, each in enumerate(containers)]
+        lasting = [0 if ends else amount for ends, amount in zip(short, asked, strict=True)]
+        more = max((asked[at] - sum(lasting[at:]) for at, ends in enumerate(short) if ends), default=0)
+        parts = tuple(part for part in (more, *lasting) if part > 0)
+        if len(parts) > 1:
+            found.append((name, parts))
+    return tuple(found)
 
 
 def _checkpoint_requested(

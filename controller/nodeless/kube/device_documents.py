@@ -96,6 +96,7 @@ class ResourceSlice(msgspec.Struct):
 
 class ClassSpec(msgspec.Struct):
     selectors: list[Selector] = []
+    extendedResourceName: str | None = None
 
 
 class DeviceClass(msgspec.Struct):

@@ -10,6 +10,7 @@ import msgspec
 from nodeless.api.times import parse_time
 from nodeless.kube import device_documents as documents
 from nodeless.kube.decoding import selector_term
+from nodeless.kube.documents import Metadata
 from nodeless.kube.reflector import Watched
 from nodeless.model import events
 from nodeless.model.devices import (
@@ -37,6 +38,8 @@ from nodeless.model.taints import Taint, Toleration
 
 GROUP_VERSION = "resource.k8s.io/v1"
 _ALL = "All"
+#: kube-scheduler's mark of a claim that it makes for a pod's extended resources (KEP-5004).
+_SERVES_EXTENDED_RESOURCES = "resource.kubernetes.io/extended-resource-claim"
 _CLAIM = msgspec.json.Decoder(documents.ResourceClaim)
 _TEMPLATE = msgspec.json.Decoder(documents.ResourceClaimTemplate)
 _SLICE = msgspec.json.Decoder(documents.ResourceSlice)
@@ -68,6 +71,16 @@ def decode_resource_claim(raw: bytes) -> ResourceClaim:
         _claimed(document.spec.devices),
         _allocation(allocation) if allocation is not None else None,
         parse_time(metadata.deletionTimestamp) if metadata.deletionTimestamp else None,
+        _served_pod(metadata),
+    )
+
+
+def _served_pod(metadata: Metadata) -> str:
+    """Uid of the pod for whose extended resources kube-scheduler made a claim."""
+    if metadata.annotations.get(_SERVES_EXTENDED_RESOURCES) != "true":
+        return ""
+    return next(
+        (owner.uid for owner in metadata.ownerReferences if owner.controller and owner.kind == "Pod"), ""
     )
 
 
@@ -101,7 +114,13 @@ def decode_resource_slice(raw: bytes) -> ResourceSlice:
 def decode_device_class(raw: bytes) -> DeviceClass:
     """A DeviceClass from its JSON. Raises msgspec.DecodeError."""
     document = _CLASS.decode(raw)
-    return DeviceClass(document.metadata.name, _expressions(document.spec.selectors))
+    metadata, spec = document.metadata, document.spec
+    return DeviceClass(
+        metadata.name,
+        _expressions(spec.selectors),
+        spec.extendedResourceName or "",
+        parse_time(metadata.creationTimestamp) if metadata.creationTimestamp else 0.0,
+    )
 
 
 def _claimed(devices: documents.Devices) -> ClaimedDevices:

@@ -160,6 +160,9 @@ class DeviceClass:
     name: str
     selectors: tuple[str, ...] = ()
     """CEL expressions, all of which a device must meet."""
+    extended_resource: str = ""
+    """The extended resource that its devices serve (`spec.extendedResourceName`); empty: none by a name."""
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,8 @@ class ResourceClaim:
     devices: ClaimedDevices
     allocation: Allocation | None = None
     deletion_timestamp: float | None = None
+    serves_pod: str = ""
+    """Uid of the pod whose extended resources kube-scheduler made it for; empty: somebody claimed devices."""
 
     @property
     def key(self) -> str:

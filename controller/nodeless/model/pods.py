@@ -175,6 +175,9 @@ class Pod:
     grace_period_seconds: int = 30
     generated_claims: tuple[tuple[str, str], ...] = ()
     """(claim as the pod calls it, name of the ResourceClaim that was made for it)."""
+    extended_parts: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Extended resources that several of its containers request, each in the parts for which devices would be
+    allocated apart; sorted."""
     checkpoint_requested_at: float | None = None
     """When we told it to save its work, as its condition says; read only where it asked for that."""
     resize: PendingResize | None = None

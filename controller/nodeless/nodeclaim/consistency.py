@@ -26,7 +26,7 @@ def step_consistency(view: ClaimView, now: float) -> Step:
     if node is None or not node.registered:
         return Step()
     cause = cause_of(claim)
-    failures = _failures(claim, node, now)
+    failures = _failures(view, node, now)
     if not failures:
         found = changed_condition(claim, CONSISTENT_STATE_FOUND, "True", now) if node.initialized else ()
         status = (UpdateClaimStatus(cause, claim.name, found),) if found else ()
@@ -39,17 +39,22 @@ def step_consistency(view: ClaimView, now: float) -> Step:
     return Step(tuple(instructions), now + TELL_AGAIN)
 
 
-def _failures(claim: NodeClaim, node: Node, now: float) -> tuple[str, ...]:
+def _failures(view: ClaimView, node: Node, now: float) -> tuple[str, ...]:
+    claim, served = view.claim, view.served_by_devices
     if node.initialized:
         return tuple(
-            _shortage(name, claim, node) for name in sorted(claim.capacity) if _short(name, claim, node)
+            _shortage(name, claim, node)
+            for name in sorted(claim.capacity)
+            if name not in served and _short(name, claim, node)
         )
     if now - node.created_at <= LONGEST_INITIALIZATION:
         return ()
     hours = f"not initialized within {LONGEST_INITIALIZATION / 60:.0f} minutes"
     left = [taint for taint in claim.startup_taints if any(taint.matches(other) for other in node.taints)]
     missing = [
-        name for name in sorted(claim.requests) if claim.requests[name] and not node.allocatable.get(name)
+        name
+        for name in sorted(claim.requests)
+        if claim.requests[name] and not node.allocatable.get(name) and name not in served
     ]
     if not node.ready:
         return (f"{hours}: the node is not Ready",)

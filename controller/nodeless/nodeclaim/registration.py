@@ -194,7 +194,7 @@ def step_initialization(view: ClaimView, now: float) -> Step:
     cause = cause_of(claim)
     if node is None:
         return Step((), now + LOOK_AGAIN)
-    obstacle = _obstacle(claim, node)
+    obstacle = _obstacle(view, node)
     if obstacle is not None:
         reason, message = obstacle
         waiting = changed_condition(
@@ -217,8 +217,9 @@ def step_initialization(view: ClaimView, now: float) -> Step:
     return Step(tuple(instructions), now + LOOK_AGAIN)
 
 
-def _obstacle(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
+def _obstacle(view: ClaimView, node: Node) -> tuple[str, str] | None:
     """Reason and message of what keeps a node from being initialized (Karpenter's reasons), or None."""
+    claim = view.claim
     if not node.ready:
         return "NodeNotReady", f"node {node.name} is not Ready"
     for startup in claim.startup_taints:
@@ -228,8 +229,15 @@ def _obstacle(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
         if taint.key in _EPHEMERAL_TAINTS or taint.key.startswith(_READINESS_PREFIX):
             return "KnownEphemeralTaintsExist", f"taint {taint} is still on node {node.name}"
     for name, amount in sorted(claim.requests.items()):
+        if name in view.served_by_devices:
+            continue
         if amount and claim.allocatable.get(name, 0) and not node.allocatable.get(name, 0):
-            return "ResourceNotRegistered", f"node {node.name} does not report any {name} yet"
+            message = f"node {node.name} does not report any {name} yet"
+            device_class = view.device_classes.get(name)
+            also = (
+                f", nor does a driver publish a device of DeviceClass {device_class}" if device_class else ""
+            )
+            return "ResourceNotRegistered", message + also
     return None
 
 

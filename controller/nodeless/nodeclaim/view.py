@@ -1,6 +1,7 @@
 """What one step of a claim's lifecycle sees, and what it answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from nodeless.model.instructions import Instruction
 from nodeless.model.nodes import Condition, Node, NodeClaim
@@ -36,6 +37,10 @@ class ClaimView:
     """Pods that wait are to be nominated to the node."""
     awaits_nominations: bool = False
     """Not all of them are yet."""
+    device_classes: Mapping[str, str] = field(default_factory=dict)
+    """By requested resource that the node does not announce, the DeviceClass whose devices would serve it."""
+    served_by_devices: frozenset[str] = frozenset()
+    """Those of these resources for which the node has published devices."""
     duplicates: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
     deadlines: Deadlines = DEADLINES

@@ -43,6 +43,7 @@ from nodeless.operator.metrics import Metrics
 from nodeless.operator.semaphore import Slots
 from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import CLAIM_LIFECYCLE, Outcome
+from nodeless.scheduling.devices import own_nodes, served_on, serving_classes
 
 #: Claims that are worked on at a time, beside those that wait for the cloud to launch their instance.
 WORKERS = 32
@@ -117,6 +118,19 @@ class ClaimLoop:
                 self._on_kept_room(before, after)
             case events.NodeClassSeen(node_class):
                 self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
+            case _:
+                self._on_device_event(event, after)
+
+    def _on_device_event(self, event: Event, after: Snapshot) -> None:
+        """Look at the claims of nodes whose devices may serve now what the nodes were launched for."""
+        match event:
+            case events.ResourceSliceSeen(resource_slice):
+                for name in own_nodes([resource_slice]):
+                    self._add_node(after, name)
+            case events.DeviceClassSeen() | events.DeviceClassGone():
+                for name, claim in after.claims.items():
+                    if not claim.is_true(INITIALIZED_CONDITION):
+                        self._queue.add(name)
 
     def _on_kept_room(self, before: Snapshot, after: Snapshot) -> None:
         """Look at the claims of nodes on which room is kept from now on, or no more; after a start at all."""
@@ -267,10 +281,15 @@ class ClaimLoop:
         )
         names = (claim.name, node.name if node else "")
         expecting = self._nominator if self._opens(claim, node) else None
+        device_classes = _serving(snapshot, claim, node)
         return ClaimView(
             claim=claim,
             node=node,
             duplicates=duplicates,
+            device_classes=device_classes,
+            served_by_devices=served_on(snapshot, node.name, device_classes)
+            if node is not None and device_classes
+            else frozenset(),
             pods=pods,
             pool=snapshot.pools.get(str(claim.pool)),
             attachments=attachments_of(snapshot, claim, node, self._now())
@@ -299,3 +318,12 @@ class ClaimLoop:
             return frozenset()
         refused = self._executor.surges.refused
         return surge_pending(snapshot, (pod for pod in pods if pod.uid not in refused))
+
+
+def _serving(snapshot: Snapshot, claim: NodeClaim, node: Node | None) -> dict[str, str]:
+    """By requested resource that a claim's node does not announce, the DeviceClass that serves it."""
+    if node is None or not snapshot.device_classes:
+        return {}
+    lacking = [name for name, amount in claim.requests.items() if amount and not node.allocatable.get(name)]
+    serving = serving_classes(snapshot.device_classes) if lacking else {}
+    return {name: serving[name].name for name in lacking if name in serving}

@@ -70,6 +70,11 @@ def is_about(constraint: DeviceConstraint, request: str, alternative: str) -> bo
     return not named or request in named or f"{request}/{alternative}" in named
 
 
+def selected_by(device_class: DeviceClass, driver: str, device: Device) -> bool:
+    """Whether a device is one of a class; one on which an expression fails is not."""
+    return all(_meets(selector, driver, device) for selector in device_class.selectors)
+
+
 def _selection(alternative: DeviceAlternative, classes: Mapping[str, DeviceClass]) -> Selection:
     device_class = classes[alternative.device_class]
     return Selection((*device_class.selectors, *alternative.selectors), alternative)
