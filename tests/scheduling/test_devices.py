@@ -378,7 +378,7 @@ def test_claims_that_are_allocated_on_different_nodes_have_no_node_in_common():
         claims.append(PodResourceClaim(name, claim=name))
     code, message = only_reason(planned(claiming(1, "1", tuple(claims)), *made))
     assert code == "NoDeviceFits"
-    assert "no node has all devices that the pod claims: kubernetes.io/hostname" in message
+    assert "no node has all devices that the pod claims or requests: kubernetes.io/hostname" in message
 
 
 def test_a_pod_that_moves_has_its_devices_allocated_anew():
@@ -503,7 +503,7 @@ def test_where_the_pod_must_run_there_may_be_no_device():
     plan = planned(claiming(1, selector={INSTANCE_TYPE: "plain"}), template(one()))
     code, message = only_reason(plan)
     assert code == "NoDeviceFits"
-    assert "no device that the pod claims is where it must run" in message
+    assert "no device that the pod claims or requests is where it must run" in message
 
 
 def test_a_fault_in_one_claim_stays_with_its_pods():

@@ -196,8 +196,8 @@ REFUSALS: Mapping[RefusalCode, tuple[str, str]] = {
         "Install the driver of the devices: its chart brings its classes.",
     ),
     RefusalCode.NO_DEVICE_FITS: (
-        "No instance type that the pools allow is known to have the devices that the pod claims, and no node publishes them.",
-        "The message names the selector that no device meets, or the number. Allow instance types with such devices, or correct the claim.",
+        "No instance type that the pools allow is known to have the devices that the pod claims, or that serve what it requests, and no node publishes them.",
+        "The message names the selector that no device meets, or the number. Allow instance types with such devices, or correct the claim, or the DeviceClass.",
     ),
     RefusalCode.VOLUME_UNREACHABLE: (
         "A volume of the pod is in a place where the pod is not allowed to run.",
@@ -704,7 +704,7 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
         "ResourceNotRegistered",
         f"`Initialized` of {_CLAIM}",
         "The node does not report a resource that its pods need, such as a GPU.",
-        "Look at the device plugin on the node.",
+        "Look at the device plugin on the node, or at the driver, where a DeviceClass serves the resource.",
     ),
     ConditionReason(
         "FailedConsistencyCheck",

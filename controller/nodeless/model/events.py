@@ -190,6 +190,13 @@ class ResourceSliceGone:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerVersionSeen:
+    """What the API server says that it is."""
+
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceClassSeen:
     device_class: DeviceClass
 
@@ -356,6 +363,7 @@ Event = (
     | PoolGone
     | NeighborPoolSeen
     | AutoscalerGroupsSeen
+    | ServerVersionSeen
     | NodeClassSeen
     | NodeClassGone
     | DaemonSetSeen

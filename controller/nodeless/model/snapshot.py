@@ -67,6 +67,8 @@ class Snapshot:
     """By name."""
     device_classes: Map[str, DeviceClass] = Map()
     """By name."""
+    server_version: tuple[int, int] | None = None
+    """The API server's, major and minor; None: not known."""
     disruption_budgets: Map[str, PodDisruptionBudget] = Map()
     """By `namespace/name`."""
     nominations: Map[str, float] = Map()

@@ -11,7 +11,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.limits import drop_far_limits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.type_table import TypeTable
-from nodeless.scheduling.devices import Devices, claims_devices
+from nodeless.scheduling.devices import Devices
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Axis
 from nodeless.scheduling.pods.constraints import UnschedulableReason
@@ -23,14 +23,18 @@ def settle_pods(
     volumes: Volumes, devices: Devices, pod_groups: Sequence[PodGroup]
 ) -> tuple[list[PodGroup], list[Refusal]]:
     """The pods with volumes and devices looked up, and the refusals where these forbid a plan."""
-    batch = [pod_group for pod_group in pod_groups if not _needs_looking_up(pod_group.shape)]
+
+    def needs_looking_up(shape: PodShape) -> bool:
+        return mounts(shape) or devices.concern(shape)
+
+    batch = [pod_group for pod_group in pod_groups if not needs_looking_up(pod_group.shape)]
     looked_up: list[tuple[str, Pod]] = []
     refusals: list[Refusal] = []
     for pod_group in pod_groups:
-        if not _needs_looking_up(pod_group.shape):
+        if not needs_looking_up(pod_group.shape):
             continue
         for key, pod in zip(pod_group.keys, pod_group.pods, strict=True):
-            settled = devices.settle(pod) if claims_devices(pod_group.shape) else pod
+            settled = devices.settle(pod) if devices.concern(pod_group.shape) else pod
             if not isinstance(settled, UnschedulableReason):
                 settled = volumes.settle(settled)
             if isinstance(settled, UnschedulableReason):
@@ -40,10 +44,6 @@ def settle_pods(
     settled_kinds = PodGroups()
     settled_kinds.gather(looked_up)
     return [*batch, *settled_kinds], refusals
-
-
-def _needs_looking_up(shape: PodShape) -> bool:
-    return mounts(shape) or claims_devices(shape)
 
 
 def pools_in_order(snapshot: Snapshot) -> list[Pool]:

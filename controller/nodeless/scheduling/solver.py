@@ -255,7 +255,7 @@ def _plan_of_pods(
         shares.end(pods)
     for _, keys in first_fit.aside:
         refusals.extend(Refusal(key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), _SET_ASIDE) for key in keys)
-    launched = planned(packed.nodes, policy.max_alternatives)
+    launched = planned(packed.nodes, policy.max_alternatives, devices.beyond)
     for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:
             refusals.extend(_too_alike(node))

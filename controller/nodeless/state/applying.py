@@ -39,6 +39,8 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             return replace(_drop_pool(snapshot, pool.key), neighbor_pools=others)
         case events.AutoscalerGroupsSeen(groups):
             return replace(snapshot, autoscaler_groups=groups)
+        case events.ServerVersionSeen(version):
+            return replace(snapshot, server_version=version)
         case events.NodeClassSeen(node_class):
             return replace(snapshot, node_classes=snapshot.node_classes.set(node_class.key, node_class))
         case events.NodeClassGone(key):

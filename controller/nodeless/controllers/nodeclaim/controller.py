@@ -325,5 +325,5 @@ def _serving(snapshot: Snapshot, claim: NodeClaim, node: Node | None) -> dict[st
     if node is None or not snapshot.device_classes:
         return {}
     lacking = [name for name, amount in claim.requests.items() if amount and not node.allocatable.get(name)]
-    serving = serving_classes(snapshot.device_classes) if lacking else {}
+    serving = serving_classes(snapshot) if lacking else {}
     return {name: serving[name].name for name in lacking if name in serving}

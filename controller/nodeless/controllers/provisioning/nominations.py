@@ -333,6 +333,7 @@ class PodNominator:
             await asyncio.sleep(_VERSION_RETRY_SECONDS)
         self.refused = ""
         major, minor = map(int, reported.split("."))
+        self._cluster.handle(events.ServerVersionSeen((major, minor)))
         if (major, minor) < FIRST_VERSION:
             self._refuse(
                 f"the API server is {reported}, nominations need {FIRST_VERSION[0]}.{FIRST_VERSION[1]}"

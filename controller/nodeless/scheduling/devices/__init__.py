@@ -1,14 +1,16 @@
 """Devices that pods claim: those of nodes, those that a type would bring, and what meets a claim."""
 
-from nodeless.scheduling.devices.claims import Devices, claims_devices
+from nodeless.scheduling.devices.claims import Devices
 from nodeless.scheduling.devices.extended_resources import class_faults, served_on, serving_classes
 from nodeless.scheduling.devices.groups import without_devices
-from nodeless.scheduling.devices.places import own_nodes
+from nodeless.scheduling.devices.known_devices import known_devices
+from nodeless.scheduling.devices.places import is_common, own_nodes
 
 __all__ = [
     "Devices",
-    "claims_devices",
     "class_faults",
+    "is_common",
+    "known_devices",
     "own_nodes",
     "served_on",
     "serving_classes",

@@ -11,7 +11,7 @@ as they are looked up.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
@@ -32,23 +32,19 @@ from nodeless.model.pods import (
     PodShape,
 )
 from nodeless.model.requirements import IN, NOT_IN, Conflict, Requirement
-from nodeless.model.resources import Resources, fits
+from nodeless.model.resources import Resources, add, fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.devices.allocation import ClaimError, how_often
-from nodeless.scheduling.devices.groups import NO_DEVICES, DevicePlace, counts_claims, driver_of, resource_of
+from nodeless.scheduling.devices.groups import DevicePlace, counts_claims, driver_of, resource_of
 from nodeless.scheduling.devices.matching import Taken, common_room, free_for, parts_of, taken
-from nodeless.scheduling.devices.places import POOL_LABELS, DevicePlaces, Pools, pool_of
-from nodeless.scheduling.devices.refusing import COMMON_TAKEN, NO_DEVICE, why_no_device
+from nodeless.scheduling.devices.places import ALL_POOLS, POOL_LABELS, DevicePlaces, Pools, pool_of
+from nodeless.scheduling.devices.refusing import COMMON_TAKEN, NO_DEVICE, why_no_device, why_not_served
 from nodeless.scheduling.devices.selections import Chosen, Selection, combinations
+from nodeless.scheduling.devices.served_resources import Announced, Asked, ServedResources
 from nodeless.scheduling.pods.constraints import PodRequirements, UnschedulableReason, demand_of, together
 
 #: Prefix of the label that stands for a claim which several pods share.
 _SHARED = "resource-claim.nodeless.dev/"
-
-
-def claims_devices(shape: PodShape) -> bool:
-    """Whether a pod claims any device."""
-    return bool(shape.resource_claims)
 
 
 @dataclass(slots=True)
@@ -80,10 +76,15 @@ class Devices:
         self._sold: dict[Identity, tuple[Resources, float]] = {}
         """By type, what its nodes have, and the least price of one."""
         self._places = DevicePlaces(snapshot, catalog)
+        self._served = ServedResources(snapshot, catalog, self._places)
         self._amounts_of_places: dict[DevicePlace, dict[str, int]] = {}
         self._settled: dict[object, PodShape | UnschedulableReason] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._parts: dict[ClaimedDevices, tuple[ClaimedDevices, ClaimedDevices] | None] = {}
+
+    def concern(self, shape: PodShape) -> bool:
+        """Whether a pod claims devices, or requests an extended resource that devices serve."""
+        return bool(shape.resource_claims or self._served.requested(shape))
 
     def settle(self, pod: Pod) -> Pod | UnschedulableReason:
         """The pod with its claims as requests and terms, or why it cannot be planned."""
@@ -105,12 +106,18 @@ class Devices:
                     return reaching
                 claimed += [own] if own is not None else []
                 allocated += [tuple(map(self._by_host_name, reaching))] if reaching is not None else []
-        question = (Identity(pod.shape, *claimed), tuple(allocated), tuple(shared))
+        asked, given = self._extended(pod)
+        for found_for_them in given.values():
+            if isinstance(found_for_them, UnschedulableReason):
+                return found_for_them
+            allocated.append(found_for_them)
+        question = (Identity(pod.shape, *claimed), tuple(allocated), tuple(shared), asked, tuple(given))
         if question not in self._settled:
             # Claims that are made for pods are equal, and each is an object of its own.
-            alike = (Identity(pod.shape), tuple(claimed), tuple(allocated), tuple(shared))
+            alike = (Identity(pod.shape), tuple(claimed), *question[1:])
             if alike not in self._settled:
-                self._settled[alike] = self._settled_shape(pod.shape, claimed, allocated, shared)
+                plain = _without_requests(pod.shape, given)
+                self._settled[alike] = self._settled_shape(plain, claimed, asked, allocated, shared)
             self._settled[question] = self._settled[alike]
         shape = self._settled[question]
         if isinstance(shape, UnschedulableReason):
@@ -122,6 +129,7 @@ class Devices:
         self,
         shape: PodShape,
         claimed: Sequence[ClaimedDevices],
+        asked: Sequence[Asked],
         allocated: Sequence[tuple[NodeSelectorTerm, ...]],
         shared: Sequence[str],
     ) -> PodShape | UnschedulableReason:
@@ -131,13 +139,22 @@ class Devices:
         chosen = self._choose(plain, tuple(claimed), shape.resource_claims) if claimed else ((), ())
         if isinstance(chosen, UnschedulableReason):
             return chosen
-        numbers, terms = chosen
-        places = together([terms, *allocated])
+        numbers, terms = dict(chosen[0]), [chosen[1]]
+        if asked:
+            bare = _without_requests(plain, [resource for resource, _ in asked])
+            for resource, devices in asked:
+                served = self._choose_served(bare, resource, devices, dict(plain.requests)[resource])
+                if isinstance(served, UnschedulableReason):
+                    return served
+                numbers = add(numbers, dict(served[0]))
+                terms.append(served[1])
+        places = together([*terms, *allocated])
         if isinstance(places, Conflict):
             return UnschedulableReason(
-                RefusalCode.NO_DEVICE_FITS, f"no node has all devices that the pod claims: {places}"
+                RefusalCode.NO_DEVICE_FITS,
+                f"no node has all devices that the pod claims or requests: {places}",
             )
-        requests = {**dict(plain.requests), **dict(numbers)}
+        requests = {**dict(plain.requests), **numbers}
         settled = replace(plain, requests=tuple(sorted(requests.items())), device_terms=places)
         return self._shapes.setdefault(settled, settled)
 
@@ -148,7 +165,8 @@ class Devices:
         known: dict[tuple[Identity, str], tuple[InstanceType, ...]] = {}
         result = {}
         for pool, types in self._catalog.items():
-            same = (Identity(types), pool if any(each.devices for each in types) else "")
+            said, plugged = any(each.devices for each in types), self._served.plugged_in(pool)
+            same = (Identity(types), pool if said or plugged else "")
             if same not in known:
                 known[same] = tuple(self._with_devices(pool, each) for each in types)
             result[pool] = known[same]
@@ -161,20 +179,102 @@ class Devices:
             return seen
         nodes, claims = {}, {}
         for name, node in seen.nodes.items():
-            amounts = self._amounts(self._places.by_node[name])
+            amounts = self._served.at_node(node, self._amounts(self._places.by_node[name]))
             if amounts:
                 nodes[name] = replace(node, allocatable={**node.allocatable, **amounts})
         for name, claim in seen.claims.items():
-            place = (
-                self._places.of_type(str(claim.pool), claim.instance_type)
-                if claim.allocatable
-                else NO_DEVICES
-            )
+            if not claim.allocatable:
+                continue  # It may become any of several types.
+            pool, kind, joined = str(claim.pool), claim.instance_type, seen.node_of(claim)
+            place = self._places.of_type(pool, kind)
+            known = self._places.speaking.get(joined.name, set()) if joined is not None else set()
             if EFA_DRIVER in place.drivers and not launched_with_efa(claim, seen.node_classes):
-                place = place.of({*place.drivers} - {EFA_DRIVER})
-            if amounts := self._amounts(place):
+                known = known | {EFA_DRIVER}
+            if not known.isdisjoint(place.drivers):
+                place = place.of({*place.drivers} - known)
+            amounts = self._served.at_type(pool, kind, place, claim.allocatable, self._amounts(place))
+            if amounts:
                 claims[name] = replace(claim, allocatable={**claim.allocatable, **amounts})
         return replace(seen, nodes=seen.nodes.update(nodes), claims=seen.claims.update(claims))
+
+    @property
+    def beyond(self) -> Mapping[str, Collection[str]]:
+        """By extended resource, the types that have more of it by devices than EC2 says."""
+        return self._served.beyond
+
+    def _extended(
+        self, pod: Pod
+    ) -> tuple[tuple[Asked, ...], dict[str, tuple[NodeSelectorTerm, ...] | UnschedulableReason]]:
+        """The extended resources that a node is to have for a pod, and where those are that it has by now."""
+        asked = self._served.asked_by(pod)
+        if not asked:
+            return (), {}
+        given: dict[str, tuple[NodeSelectorTerm, ...] | UnschedulableReason] = {}
+        claim, classes = self._served.claim_of(pod), self._snapshot.device_classes
+        if claim is not None and claim.allocation is not None:
+            terms = tuple(map(self._by_host_name, claim.allocation.terms))
+            named = {one.device_class for request in claim.devices.requests for one in request.alternatives}
+            given = {each: terms for each, _ in asked if self._served.class_of(each).name in named}
+        for resource, devices in asked if self._places.common.place else ():
+            if resource in given or self._served.announced(resource) or self._is_met_by_nodes(devices):
+                continue
+            reaching = self._places.common.allocate(devices, classes)
+            if reaching is not None:
+                given[resource] = tuple(map(self._by_host_name, reaching))
+            elif self._places.common.would_do(devices, classes):
+                given[resource] = UnschedulableReason(RefusalCode.NO_DEVICE_FITS, COMMON_TAKEN)
+        return tuple(each for each in asked if each[0] not in given), given
+
+    def _choose_served(
+        self, shape: PodShape, resource: str, claimed: ClaimedDevices, amount: int
+    ) -> tuple[Taken, tuple[NodeSelectorTerm, ...]] | UnschedulableReason:
+        """What a pod takes of devices where these serve an extended resource, and where the resource is.
+
+        Args:
+            shape: The pod without requests for such resources.
+            resource: The resource.
+            claimed: What is claimed for it where devices serve it.
+            amount: How much of it the pod requests.
+        """
+        ways = combinations((claimed,), self._snapshot.device_classes)
+        options = self._options(shape, (claimed,), ways)
+        announced = self._served.announced(resource)
+        if not options and not announced:
+            places = [*self._places.types_by_place, *self._places.nodes_by_place]
+            name = self._served.class_of(resource).name
+            return UnschedulableReason(
+                RefusalCode.NO_DEVICE_FITS, why_not_served(resource, name, claimed, ways[0], places)
+            )
+        numbers, best = self._best(options) if options else ((), _Option(0, ways[0]))
+        if options:
+            self._ask(numbers, (claimed,), best.chosen)
+        self._served.note(resource, numbers, amount)
+        return numbers, self._terms_of_served(best, announced)
+
+    def _terms_of_served(self, best: _Option, announced: Announced) -> tuple[NodeSelectorTerm, ...]:
+        """Where an extended resource is: on types and nodes with devices for it, or that announce it."""
+        types = {pools: set(names) for pools, names in best.types.items()}
+        everywhere = types.get(ALL_POOLS, set()) | announced.types.get(ALL_POOLS, frozenset())
+        for pools, announcing in announced.types.items():
+            more = announcing if pools == ALL_POOLS else announcing - everywhere
+            if more:
+                types.setdefault(pools, set()).update(more)
+        hosts = best.nodes | announced.nodes
+        nodes, terms = self._snapshot.nodes, []
+        with_devices = {name for names in best.types.values() for name in names}
+        unlike = {name for name in self._places.published if nodes[name].instance_type in with_devices}
+        unlike = (unlike | announced.lacking) - hosts
+        for pools, names in sorted(types.items(), key=lambda entry: sorted(entry[0])):
+            kind = [Requirement.of(INSTANCE_TYPE, IN, sorted(names))]
+            if left_out := sorted(name for name in unlike if nodes[name].instance_type in names):
+                kind.append(Requirement.of(HOSTNAME, NOT_IN, list(map(self._host_name, left_out))))
+            terms += [NodeSelectorTerm((*kind, *some)) for some in _pool_requirements(pools)]
+        others = sorted(name for name in hosts if not _covers(types, nodes[name]))
+        if others:
+            terms.append(
+                NodeSelectorTerm((Requirement.of(HOSTNAME, IN, list(map(self._host_name, others))),))
+            )
+        return tuple(terms)
 
     def _look_up(
         self, pod: Pod, named: PodResourceClaim
@@ -290,7 +390,14 @@ class Devices:
             return UnschedulableReason(
                 RefusalCode.NO_DEVICE_FITS, why_no_device(claimed, named, ways, places) or NO_DEVICE
             )
-        numbers, best = min(
+        numbers, best = self._best(options)
+        self._ask(numbers, claimed, best.chosen)
+        return numbers, self._terms(numbers, best)
+
+    @staticmethod
+    def _best(options: Mapping[Taken, _Option]) -> tuple[Taken, _Option]:
+        """What is to be had at all, of that what is asked for first, then what costs least."""
+        return min(
             options.items(),
             key=lambda entry: (
                 entry[1].price == float("inf") and not entry[1].nodes,
@@ -299,8 +406,6 @@ class Devices:
                 entry[0],
             ),
         )
-        self._ask(numbers, claimed, best.chosen)
-        return numbers, self._terms(numbers, best)
 
     def _ask(self, numbers: Taken, claimed: tuple[ClaimedDevices, ...], chosen: Chosen) -> None:
         """Have the resources that a claim takes counted on nodes and types."""
@@ -316,7 +421,7 @@ class Devices:
 
     @property
     def _asks(self) -> bool:
-        return bool(self._selections or self._often or self._sizes)
+        return bool(self._selections or self._often or self._sizes or self._served.asks)
 
     def _options(
         self,
@@ -366,16 +471,21 @@ class Devices:
     def _terms(self, numbers: Taken, best: _Option) -> tuple[NodeSelectorTerm, ...]:
         """Where a pod may be: on types and nodes of its option."""
         nodes = [self._snapshot.nodes[name] for name in self._places.published]
+        unpooled = self._served.unpooled
         terms = []
         for pools, names in sorted(best.types.items(), key=lambda entry: sorted(entry[0])):
             kind = [Requirement.of(INSTANCE_TYPE, IN, sorted(names))]
             alike = [node for node in nodes if node.instance_type in names]
-            unlike = sorted(node.name for node in alike if node.name not in best.nodes)
+            unlike = {node.name for node in alike if node.name not in best.nodes}
+            unlike |= {name for name in unpooled if self._snapshot.nodes[name].instance_type in names}
             if unlike:
-                kind.append(Requirement.of(HOSTNAME, NOT_IN, list(map(self._host_name, unlike))))
+                hosts = list(map(self._host_name, sorted(unlike)))
+                kind.append(Requirement.of(HOSTNAME, NOT_IN, hosts))
             kind += self._pools_with({driver_of(resource) for resource, _ in numbers})
             terms += [NodeSelectorTerm((*kind, *some)) for some in _pool_requirements(pools)]
-        others = sorted(node.name for node in nodes if node.name in best.nodes and not _covers(best, node))
+        others = sorted(
+            node.name for node in nodes if node.name in best.nodes and not _covers(best.types, node)
+        )
         if others:
             hosts = list(map(self._host_name, others))
             terms.append(NodeSelectorTerm((Requirement.of(HOSTNAME, IN, hosts),)))
@@ -408,7 +518,8 @@ class Devices:
         return {resource: amount for resource, amount in amounts.items() if amount > 0}
 
     def _with_devices(self, pool: str, instance_type: InstanceType) -> InstanceType:
-        amounts = self._amounts(self._places.of_type(pool, instance_type.name))
+        place, name = self._places.of_type(pool, instance_type.name), instance_type.name
+        amounts = self._served.at_type(pool, name, place, instance_type.capacity, self._amounts(place))
         if not amounts:
             return instance_type
         return replace(instance_type, capacity={**instance_type.capacity, **amounts})
@@ -445,12 +556,19 @@ def _pool_requirements(pools: Pools) -> list[tuple[Requirement, ...]]:
     return alternatives
 
 
-def _covers(option: _Option, node: Node) -> bool:
-    """Whether a node is of a type and pool of an option."""
+def _covers(types: Mapping[Pools, Set[str]], node: Node) -> bool:
+    """Whether a node is of some type, in one of its pools."""
     return any(
         node.instance_type in names and (not pools or pool_of(node) in pools)
-        for pools, names in option.types.items()
+        for pools, names in types.items()
     )
+
+
+def _without_requests(shape: PodShape, resources: Collection[str]) -> PodShape:
+    """A shape that does not request some resources."""
+    if not resources:
+        return shape
+    return replace(shape, requests=tuple(each for each in shape.requests if each[0] not in resources))
 
 
 def _not_found(message: str) -> UnschedulableReason:

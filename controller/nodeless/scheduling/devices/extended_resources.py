@@ -16,16 +16,29 @@ from nodeless.scheduling.devices.selections import selected_by
 #: Before the name of a class, the resource that it serves besides the one that it names.
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 _OF_QUOTAS = "requests."
+#: Kubernetes that serves extended resources by devices unless its feature gate is turned off.
+_FIRST_VERSION = (1, 36)
 
 
-def serving_classes(classes: Mapping[str, DeviceClass]) -> dict[str, DeviceClass]:
-    """The class that serves each extended resource: of several the newest, of equally old ones by name."""
+def serving_classes(snapshot: Snapshot) -> dict[str, DeviceClass]:
+    """The class that serves each extended resource.
+
+    An older API server serves none, unless its feature gate is on: then it lets classes name resources.
+    """
+    classes, version = snapshot.device_classes, snapshot.server_version
+    found = _by_resource(classes)
+    if version is None or version >= _FIRST_VERSION or found:
+        found |= {CLASS_PREFIX + name: device_class for name, device_class in classes.items()}
+    return found
+
+
+def _by_resource(classes: Mapping[str, DeviceClass]) -> dict[str, DeviceClass]:
+    """The class of each resource that any names: of several the newest, of equally old ones by name."""
     found: dict[str, DeviceClass] = {}
     for device_class in sorted(classes.values(), key=lambda one: (-one.created_at, one.name)):
         name = device_class.extended_resource
         if name and not extended_resource_defects(name):
             found.setdefault(name, device_class)
-        found[CLASS_PREFIX + device_class.name] = device_class
     return found
 
 
@@ -42,7 +55,7 @@ def extended_resource_defects(name: str) -> list[str]:
 
 def class_faults(classes: Mapping[str, DeviceClass]) -> Iterator[str]:
     """What is wrong with the extended resources that classes name, class by class."""
-    serving = serving_classes(classes)
+    serving = _by_resource(classes)
     for name, device_class in sorted(classes.items()):
         resource = device_class.extended_resource
         field = f"DeviceClass {name}: spec.extendedResourceName {resource}"
@@ -60,7 +73,7 @@ def class_faults(classes: Mapping[str, DeviceClass]) -> Iterator[str]:
 
 def served_on(snapshot: Snapshot, node: str, resources: Iterable[str]) -> frozenset[str]:
     """Those of some extended resources for which a node publishes devices, all of a pool's slices there."""
-    serving = serving_classes(snapshot.device_classes)
+    serving = serving_classes(snapshot)
     classes = {resource: serving[resource] for resource in resources if resource in serving}
     if not classes:
         return frozenset()

@@ -70,7 +70,11 @@ PLUGIN_RESOURCES: Mapping[str, str] = MappingProxyType(
 )
 #: Classes that the drivers' charts install.
 KNOWN_CLASSES = (
-    DeviceClass(NVIDIA, (f"device.driver == '{NVIDIA}' && device.attributes['{NVIDIA}'].type == 'gpu'",)),
+    DeviceClass(
+        NVIDIA,
+        (f"device.driver == '{NVIDIA}' && device.attributes['{NVIDIA}'].type == 'gpu'",),
+        PLUGIN_RESOURCES[NVIDIA],
+    ),
     DeviceClass(NEURON, (f"device.driver == '{NEURON}'",)),
     DeviceClass(
         "efa.networking.k8s.aws",

@@ -112,6 +112,17 @@ class DevicePlaces:
             self._by_type[key] = place
         return self._by_type[key]
 
+    def drivers_of(self, pool: str, name: str) -> frozenset[str]:
+        """The drivers that are known to publish something on nodes of a type, or to publish nothing there."""
+        return frozenset(
+            (
+                *self._known.get(name, NO_DEVICES).drivers,
+                *self._learned.get(name, ()),
+                *self._learned_in_pools.get((pool, name), ()),
+                *(one.driver for one in self._said.get((pool, name), ())),
+            )
+        )
+
     @cached_property
     def _said(self) -> Mapping[tuple[str, str], tuple[DriverDevices, ...]]:
         """By pool and type of the catalog, what NodeOverlays say of its devices."""
@@ -290,6 +301,15 @@ def own_nodes(slices: Sequence[ResourceSlice]) -> list[str]:
     names = {one.node_name for one in slices}
     names.update(device.access.node for one in slices for device in one.devices if device.access is not None)
     return sorted(names - {""})
+
+
+def is_common(one: ResourceSlice) -> bool:
+    """Whether several nodes reach devices of a slice."""
+    if one.node_name:
+        return False
+    return one.access is not None or any(
+        device.access is not None and not device.access.node for device in one.devices
+    )
 
 
 def devices_of_node(one: ResourceSlice, node: str) -> list[Device]:

@@ -49,6 +49,24 @@ def why_no_device(
     return ""
 
 
+def why_not_served(
+    resource: str,
+    device_class: str,
+    claimed: ClaimedDevices,
+    way: Sequence[Sequence[Selection]],
+    places: Sequence[DevicePlace],
+) -> str:
+    """Why devices of the class that serves an extended resource which no node announces are nowhere."""
+    reasons = [_why_not(way[0][at], places) for at in range(len(claimed.requests))] if any(places) else []
+    why = next(
+        filter(None, reasons), NO_DEVICE if reasons else "no instance type or node is known to have any"
+    )
+    return (
+        f"{resource}: no node announces it, nor does an instance type of any pool; DeviceClass "
+        f"{device_class} serves it by devices: {why}"
+    )
+
+
 def _why_not(selection: Selection, places: Sequence[DevicePlace]) -> str:
     """Why no place has enough devices for one request; empty: one has."""
     devices = list(dict.fromkeys(devices_of(places)))

@@ -1,6 +1,7 @@
 """The nodes of a plan, out of those that a solve has filled."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Set
+from types import MappingProxyType
 
 from nodeless.model.identity import places_of_same
 from nodeless.model.plan import Alternative, PlannedNode
@@ -14,10 +15,15 @@ from nodeless.scheduling.pods.eligibility import POOL_KEYS
 from nodeless.scheduling.pods.volumes import without_attachments
 
 
-def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[PlannedNode | None, ...]:
+def planned(
+    nodes: Iterable[InFlightNodeClaim],
+    max_alternatives: int,
+    beyond: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> tuple[PlannedNode | None, ...]:
     """The nodes to launch, each with its types, cheapest first; nodes that are alike share them.
 
-    None stands for a node of which what is left of its types does not meet the pool's minValues.
+    None stands for a node of which what is left of its types does not meet the pool's minValues. What a type
+    has by devices alone (`beyond`: by resource, names of such types) is not asked of the cloud.
     """
     some = list(nodes)
     memo: dict[object, _NodeTemplate | None] = {}
@@ -27,6 +33,7 @@ def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[
     for twins in places_of_same([(node.table, node.terms, node.types, node.used) for node in some]):
         known = _template_and_requests(some[twins[0]], memo, max_alternatives, asked)
         if known is not None:
+            known = _without(known, beyond)
             for twin in twins:
                 result[twin] = _planned_node(some[twin], *known)
     return tuple(result)
@@ -57,6 +64,17 @@ def _template_and_requests(
     if asked is None:
         return template, requests
     return template, {name: amount for name, amount in requests.items() if name in asked}
+
+
+def _without(
+    known: "tuple[_NodeTemplate, Resources]", beyond: Mapping[str, Collection[str]]
+) -> "tuple[_NodeTemplate, Resources]":
+    template, requests = known
+    names = {alternative.instance_type for alternative in template[2]}
+    served = {name for name, types in beyond.items() if name in requests and not names.isdisjoint(types)}
+    if not served:
+        return known
+    return template, {name: amount for name, amount in requests.items() if name not in served}
 
 
 _NodeTemplate = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]

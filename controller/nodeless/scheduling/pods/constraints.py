@@ -35,7 +35,7 @@ _VOLUME_UNREACHABLE = UnschedulableReason(
     RefusalCode.VOLUME_UNREACHABLE, "a volume of the pod cannot be reached where it must run"
 )
 _NO_DEVICE_FITS = UnschedulableReason(
-    RefusalCode.NO_DEVICE_FITS, "no device that the pod claims is where it must run"
+    RefusalCode.NO_DEVICE_FITS, "no device that the pod claims or requests is where it must run"
 )
 
 
