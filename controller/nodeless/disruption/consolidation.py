@@ -18,7 +18,7 @@ Every command lowers the price of the nodes by a fixed part at least, so that th
 themselves on a steady workload.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import fsum, inf, isfinite
@@ -343,7 +343,7 @@ class Consolidation:
         if isinstance(better, str) and len(candidates) > 1:
             better = self._replacement_by(solving, candidates, world, self._of_other_types(candidates))
             if not isinstance(better, str) and any(
-                _could_stay(candidate, better) for candidate in candidates
+                _could_stay(candidate, better, self._capacity.served) for candidate in candidates
             ):
                 return found
         return found if isinstance(better, str) else better
@@ -457,10 +457,16 @@ class Consolidation:
         self.verdicts[candidate.name] = Verdict(VerdictCode.UNCONSOLIDATABLE, message)
 
 
-def _could_stay(candidate: Candidate, found: Replacement) -> bool:
-    """Whether a candidate would hold the pods of a replacement that costs no less."""
+def _could_stay(candidate: Candidate, found: Replacement, served: Collection[str]) -> bool:
+    """Whether a candidate would hold the pods of a replacement that costs no less.
+
+    What it does not announce of `served` resources it may have by devices.
+    """
+    allocatable = candidate.node.allocatable
+    ignored = {name for name in served if not allocatable.get(name)}
     return any(
-        (candidate.price or 0.0) <= node.price and fits(node.requests, candidate.node.allocatable)
+        (candidate.price or 0.0) <= node.price
+        and fits({name: n for name, n in node.requests.items() if name not in ignored}, allocatable)
         for node in found.nodes
     )
 

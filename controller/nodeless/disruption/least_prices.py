@@ -3,7 +3,7 @@
 Like those of `node_capacity`, they say no.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import find_untolerated
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, prefers_only
+from nodeless.scheduling.devices import known_devices
+from nodeless.scheduling.pods.classes import UNBOUNDED
 from nodeless.scheduling.pods.daemons import with_observed_requests
 
 
@@ -25,6 +27,7 @@ class LeastPrices:
     def __init__(self, catalog: Catalog, capacity: NodeCapacity, snapshot: Snapshot) -> None:
         """`catalog`: the types that the requirements of each pool leave it."""
         offers: list[tuple[float, Amounts]] = []
+        announced = {name for kinds in catalog.values() for kind in kinds for name in kind.capacity}
         for key, kinds in catalog.items():
             pool = snapshot.pools.get(key)
             if pool is None:
@@ -34,7 +37,8 @@ class LeastPrices:
                 np.zeros(len(capacity.resources)),
             )
             for kind in kinds:
-                holds = np.array([kind.allocatable.get(name, 0) for name in capacity.resources]) - taken
+                has = {**_by_devices(kind, capacity.served, announced), **kind.allocatable}
+                holds = np.array([has.get(name, 0) for name in capacity.resources]) - taken
                 offers += [(price, holds) for price in _prices(kind, pool)]
         offers.sort(key=lambda offer: offer[0])
         self._capacity = capacity
@@ -83,6 +87,14 @@ class LeastPrices:
     def _cheapest(self, requests: Amounts) -> float:
         fitting = np.flatnonzero((self._holds >= requests).all(axis=1))
         return float(self._prices[fitting[0]]) if fitting.size else float("inf")
+
+
+def _by_devices(kind: InstanceType, served: Collection[str], announced: Set[str]) -> dict[str, int]:
+    """What a type may have by devices: no bound is known of it."""
+    if not served:
+        return {}
+    may_have = bool(kind.devices or known_devices(kind))
+    return {name: int(UNBOUNDED) for name in served if may_have or name not in announced}
 
 
 def _prices(kind: InstanceType, pool: Pool) -> set[float]:

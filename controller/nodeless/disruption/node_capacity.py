@@ -4,7 +4,7 @@ They only say no. Requests and free room are looked at, nothing else; so a pod t
 lets pass may still have no place, and the solver decides. Arrays are [node, resource].
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from nodeless.disruption.candidates import Candidate
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.devices import is_common, own_nodes, serving_classes
+from nodeless.scheduling.pods.classes import UNBOUNDED
 from nodeless.scheduling.pods.eligibility import leaving
 
 Amounts = NDArray[np.float64]
@@ -29,13 +31,18 @@ class NodeCapacity:
         self._index: dict[str, int] = {}
         free: list[Resources] = []
         self._pool: list[str] = []
+        self.served: Collection[str] = tuple(serving_classes(snapshot))
+        """Extended resources that devices serve: nobody says no because of these where there may be any."""
+        slices = list(snapshot.resource_slices.values()) if self.served else []
+        everywhere = any(is_common(one) for one in slices)
+        publishing = snapshot.nodes if everywhere else frozenset(own_nodes(slices))
         for name, node in sorted(snapshot.nodes.items()):
             claim = snapshot.claim_of(node)
             if node.unschedulable or leaving(node, claim) or name in closed:
                 continue
             self._index[name] = len(free)
             self._pool.append(str(claim.pool) if claim is not None else "")
-            free.append(_free(snapshot, name))
+            free.append(_free(snapshot, name, self.served if name in publishing else ()))
         names = {name for resources in free for name in resources} | {CPU, MEMORY, PODS}
         self.resources = tuple(sorted(names))
         self.free: Amounts = np.array(
@@ -145,11 +152,13 @@ def _largest_first(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(pods, key=order)
 
 
-def _free(snapshot: Snapshot, name: str) -> Resources:
-    left = dict(snapshot.nodes[name].allocatable)
+def _free(snapshot: Snapshot, name: str, served: Iterable[str]) -> Resources:
+    """What is left of a node; of what devices may serve there, as much as anybody asks for."""
+    allocatable = snapshot.nodes[name].allocatable
+    left = dict(allocatable)
     for key in snapshot.pods_of_node.get(name, ()):
         pod = snapshot.pods[key]
         if not pod.terminal:
             for resource, amount in pod.shape.requests:
                 left[resource] = left.get(resource, 0) - amount
-    return left
+    return left | {resource: int(UNBOUNDED) for resource in served if not allocatable.get(resource)}
