@@ -164,7 +164,8 @@ class DeviceDrivers:
                 name = generated[named["name"]]
             if name is not None and (fault := await self._fault_of_claim(pod, name)):
                 return fault
-        return ""
+        served = document["status"].get("extendedResourceClaimStatus")
+        return await self._fault_of_claim(pod, served["resourceClaimName"]) if served else ""
 
     async def _fault_of_claim(self, pod: Pod, name: str) -> str:
         try:

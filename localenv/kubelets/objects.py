@@ -111,9 +111,24 @@ class ContainerStatus(msgspec.Struct, gc=False):
     restartCount: int = 0  # noqa: N815 - the API's name
 
 
+class ServedRequest(msgspec.Struct, gc=False):
+    """A container's request for an extended resource that devices serve."""
+
+    containerName: str = ""  # noqa: N815 - the API's name
+    resourceName: str = ""  # noqa: N815 - the API's name
+
+
+class ExtendedResourceClaim(msgspec.Struct, gc=False):
+    """The claim that kube-scheduler has made for a pod's extended resources."""
+
+    resourceClaimName: str = ""  # noqa: N815 - the API's name
+    requestMappings: list[ServedRequest] = []  # noqa: N815 - the API's name
+
+
 class PodStatus(msgspec.Struct, gc=False):
     """A pod's status."""
 
+    extendedResourceClaimStatus: ExtendedResourceClaim | None = None  # noqa: N815 - the API's name
     phase: str = "Pending"
     podIP: str = ""  # noqa: N815 - the API's name
     startTime: datetime | None = None  # noqa: N815 - the API's name
@@ -147,6 +162,20 @@ class Pod(msgspec.Struct, gc=False):
         containers = self.status.containerStatuses
         whole = bool(containers) and all(container.ready for container in containers)
         return self.status.phase == "Running" and whole and not ready
+
+    @property
+    def claims_devices(self) -> bool:
+        """Whether devices have to be ready for it."""
+        return bool(self.spec.resourceClaims) or self.status.extendedResourceClaimStatus is not None
+
+    def requests_of(self, container: Container) -> Resources:
+        """Return what a container requests, without what devices serve of it (KEP-5004)."""
+        requests = parse_resources(container.resources.requests)
+        claim = self.status.extendedResourceClaimStatus
+        for served in claim.requestMappings if claim is not None else ():
+            if served.containerName == container.name:
+                requests.pop(served.resourceName, None)
+        return requests
 
     @property
     def restarts(self) -> int:
@@ -192,15 +221,13 @@ def pod_requests(pod: Pod) -> Resources:
     sidecars: Resources = {}
     starting: list[Resources] = []
     for container in pod.spec.initContainers:
-        requests = parse_resources(container.resources.requests)
+        requests = pod.requests_of(container)
         if container.restartPolicy == "Always":
             sidecars = total([sidecars, requests])
             starting.append(sidecars)
         else:
             starting.append(total([sidecars, requests]))
-    running = total(
-        [sidecars, *(parse_resources(container.resources.requests) for container in pod.spec.containers)]
-    )
+    running = total([sidecars, *(pod.requests_of(container) for container in pod.spec.containers)])
     return total(
         [
             maximum([running, *starting]),

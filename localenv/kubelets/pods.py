@@ -168,7 +168,7 @@ class Pods:
     async def _prepared(self, pod: Pod) -> bool:
         """Wait for the devices that a pod claims; False: it ends before."""
         uid = pod.metadata.uid
-        while pod.spec.resourceClaims and not await self.prepare(pod):
+        while pod.claims_devices and not await self.prepare(pod):
             await asyncio.sleep(_PREPARE_SECONDS)
             if uid not in self._started or uid in self._stopping:
                 return False

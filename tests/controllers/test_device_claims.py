@@ -9,6 +9,7 @@ import json
 import pytest
 
 from localenv import device_drivers
+from nodeless.kube.decoding import decode_pod
 from nodeless.model.labels import DEVICES
 from tests.controllers.test_node_overlays import ON, an_overlay, condition, until_valid
 from tests.controllers.world import CLAIMS, NODES, OVERLAYS, a_pod, a_provisioner, a_template
@@ -127,6 +128,11 @@ def two_gpus_in_parts(node):
     return slices_of(node, devices, counters)
 
 
+def is_initialized(claim):
+    conditions = claim.get("status", {}).get("conditions", ())
+    return ("Initialized", "True") in {(each["type"], each["status"]) for each in conditions}
+
+
 async def publish(rig, nodes, published):
     """The driver on so many nodes: it comes up once the node is Ready, and stays as it is."""
 
@@ -165,6 +171,44 @@ def test_pods_that_claim_devices_get_nodes_on_which_kube_scheduler_allocates_the
         await rig.create(a_claiming_pod("late", namespace))
         await rig.running(namespace, "late")
         assert len(rig.api.list(CLAIMS)) == 3, "the third node had two devices left"
+
+    scene(scenario)
+
+
+def test_pods_that_request_gpus_have_them_of_a_driver_where_no_device_plugin_announces_them(scene, drivers):
+    """Three pods request a GPU and two claim one: of two nodes with four each, which are initialized."""
+
+    async def scenario(rig, namespace):
+        requests = [a_pod(f"web-{number}", namespace) for number in range(3)]
+        for pod in requests:
+            gpu = {"nvidia.com/gpu": "1"}
+            pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", **gpu}, "limits": gpu}
+        claiming = [a_claiming_pod(f"claiming-{number}", namespace) for number in range(2)]
+        await rig.create(a_claim_template(namespace), *requests, *claiming)
+        await rig.create(a_template(), a_provisioner(requirements=[TYPES]))
+        names = [pod["metadata"]["name"] for pod in (*requests, *claiming)]
+        await rig.running(namespace, *names)
+        await rig.until(
+            lambda: rig.api.list(CLAIMS), lambda claims: [*map(is_initialized, claims)] == [True, True]
+        )
+        for node in rig.api.list(NODES):
+            assert "nvidia.com/gpu" not in node["status"]["allocatable"]
+        status = rig.api.get(f"/api/v1/namespaces/{namespace}/pods/web-0")["status"]
+        assert status["extendedResourceClaimStatus"]["resourceClaimName"].startswith("web-0-extended-")
+        late = a_pod("late", namespace)
+        (container,) = late["spec"]["containers"]
+        container |= {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+        late["spec"]["containers"].append({**container, "name": "second"})
+        starting = {"resources": {"limits": {"nvidia.com/gpu": "3"}}}
+        late["spec"]["initContainers"] = [{**container, "name": "first", **starting}]
+        await rig.create(late)
+        await rig.running(namespace, "late")
+        assert len(rig.api.list(CLAIMS)) == 2, "three GPUs of eight were left, on one node"
+        late = rig.api.get(f"/api/v1/namespaces/{namespace}/pods/late")
+        name = late["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        claim = rig.api.get(f"{DRA}/namespaces/{namespace}/resourceclaims/{name}")
+        counts = [each["exactly"]["count"] for each in claim["spec"]["devices"]["requests"]]
+        assert decode_pod(json.dumps(late).encode()).extended_parts == (("nvidia.com/gpu", tuple(counts)),)
 
     scene(scenario)
 

@@ -123,6 +123,23 @@ def test_a_pod_holds_its_containers_or_its_largest_start() -> None:
     assert requests == {"cpu": Decimal("2.11"), "memory": Decimal(2 * GIB), "pods": 1}
 
 
+def test_a_pod_holds_nothing_of_a_resource_that_devices_serve() -> None:
+    """A kubelet admits it on a node that does not announce the resource."""
+    gpu = {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}}
+    served = [
+        {"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "container-0-request-1"}
+    ]
+    document = {
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "main", "resources": gpu}, {"name": "other", "resources": gpu}]},
+        "status": {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": served}},
+    }
+    pod = msgspec.convert(document, Pod)
+
+    assert pod.claims_devices
+    assert pod_requests(pod) == {"cpu": Decimal(2), "nvidia.com/gpu": Decimal(1), "pods": 1}
+
+
 def test_a_pod_that_exceeds_what_is_left_is_refused_with_the_figures() -> None:
     refusal = admit(
         parse_resources({"cpu": "1", "memory": "1Gi"}),
