@@ -281,6 +281,43 @@ def test_pods_that_claim_devices_are_planned_on_types_that_have_them(file):
     assert "DeviceClass gpu.nvidia.com is not in the files" in json.dumps(made["notes"])
 
 
+def device_class(name, resource, created="2026-01-01T00:00:00Z"):
+    expression = "device.driver == 'gpu.nvidia.com'"
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name, "creationTimestamp": created},
+        "spec": {"extendedResourceName": resource, "selectors": [{"cel": {"expression": expression}}]},
+    }
+
+
+def asking_for(resource, replicas=1):
+    """A workload whose pods request an extended resource."""
+    made = a_workload(replicas=replicas)
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    return made
+
+
+def test_pods_that_request_what_devices_serve_are_planned_on_types_that_have_these(file):
+    gpu = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+    made = report(file(node_pool(), ec2_node_class(), asking_for(gpu)))
+    (launch,) = made["launches"]
+    assert launch["instance_type"].startswith("g")
+    assert "DeviceClass gpu.nvidia.com is not in the files" in json.dumps(made["notes"])
+
+
+def test_classes_that_serve_one_resource_or_none_are_named_in_the_plan(file):
+    old, new = device_class("old", "x.com/gpu"), device_class("new", "x.com/gpu", "2026-02-01T00:00:00Z")
+    odd = device_class("odd", "gpu")
+    made = report(file(node_pool(), ec2_node_class(), old, new, odd, asking_for("x.com/gpu", replicas=2)))
+    notes = json.dumps(made["notes"])
+    assert (
+        "DeviceClass old: spec.extendedResourceName x.com/gpu is served by DeviceClass new instead" in notes
+    )
+    assert "DeviceClass odd: spec.extendedResourceName gpu has no domain" in notes
+    assert nodes_of(made) > 0
+
+
 @pytest.mark.parametrize("present", [True, False])
 def test_a_pod_that_claims_devices_is_refused_with_what_is_missing(file, present):
     template, workload = claiming_devices("device.driver == 'x.com'")

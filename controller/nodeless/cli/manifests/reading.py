@@ -67,6 +67,7 @@ from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
 from nodeless.model.workloads import Workload, workload_of
+from nodeless.scheduling.devices.extended_resources import CLASS_PREFIX, class_faults
 from nodeless.scheduling.devices.known_devices import KNOWN_CLASSES
 from nodeless.state import apply
 
@@ -498,7 +499,7 @@ def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _assume_device_classes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
-    """The classes that drivers' charts bring, where claims name them."""
+    """The classes that drivers' charts bring, where claims or extended resources name them."""
     claimed = (*snapshot.resource_claims.values(), *snapshot.resource_claim_templates.values())
     named = {
         alternative.device_class
@@ -506,7 +507,9 @@ def _assume_device_classes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...
         for request in claim.devices.requests
         for alternative in request.alternatives
     }
-    said = []
+    requested = {name for pod in snapshot.pods.values() for name, _ in pod.shape.requests}
+    named |= {name.removeprefix(CLASS_PREFIX) for name in requested if name.startswith(CLASS_PREFIX)}
+    said = list(class_faults(snapshot.device_classes))
     for known in KNOWN_CLASSES:
         if known.name in named and known.name not in snapshot.device_classes:
             snapshot = apply(snapshot, events.DeviceClassSeen(known))
