@@ -151,16 +151,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         "a class that no kubelet could take is refused at admission, not accepted and told on its status",
     ),
     Difference(
-        r"^(consolidation|scheduling\S*): Node Overlay .* price (adjustment|override) node overlay applied$",
-        r"^Expected <string>: \S+ to equal <string>: [cm]7a\.8xlarge\b",
-        "NodeOverlays are accepted without effect: prices are adjusted by setting",
-    ),
-    Difference(
-        r"^(consolidation|scheduling\S*): Node Overlay .* hugepages resource requests$",
-        r"(?i)\b(timeout|timed out)\b",
-        "NodeOverlays are accepted without effect: none gives a type huge pages, and the pod waits",
-    ),
-    Difference(
         r"^scheduling\S*: .* should provision a node for a deployment$",
         r"^expected 2 created nodes",
         "the lowest price is packed for, not the fewest nodes (`--packing fewest-nodes`)",
