@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.report import MONTH, Launch, Report, Unplaced, report
+from nodeless.explain.report import Launch, Report, Unplaced, report
 from nodeless.explain.what_if import changed
-from nodeless.explain.words import count, listed, price
+from nodeless.explain.words import MONTH, count, listed, price
 from nodeless.model import events
 from nodeless.model.labels import OWNER
 from nodeless.model.nodes import Instance, NodeClaim

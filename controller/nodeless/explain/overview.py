@@ -10,8 +10,8 @@ from nodeless.disruption.validating import held_by_budgets
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
-from nodeless.explain.report import MONTH, Launch, launches_of
-from nodeless.explain.words import count
+from nodeless.explain.report import Launch, launches_of
+from nodeless.explain.words import MONTH, count
 from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY

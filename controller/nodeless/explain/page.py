@@ -17,9 +17,10 @@ from nodeless.explain.lost_work import CapacityReason
 from nodeless.explain.node_groups import Usage, usages
 from nodeless.explain.page_tables import launches_table, workloads_table
 from nodeless.explain.picture import COLORED, Palette, grouping_choices, picture
-from nodeless.explain.report import MONTH, RelaxedPreferences, Report, Unplaced, holding
+from nodeless.explain.report import RelaxedPreferences, Report, Unplaced
 from nodeless.explain.together import Together
-from nodeless.explain.words import count, listed
+from nodeless.explain.words import MONTH, count, listed
+from nodeless.explain.workload_counts import holding
 
 # Part of the package, as the modules are.
 STYLE, SCRIPT = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))

@@ -9,8 +9,9 @@ from html import escape
 
 from nodeless.explain.node_groups import Usage
 from nodeless.explain.picture import Palette, amount_of
-from nodeless.explain.report import Landing, Launch, holding, where, zones
+from nodeless.explain.report import Landing, Launch, where, zones
 from nodeless.explain.words import count
+from nodeless.explain.workload_counts import holding
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.workloads import Workload
 

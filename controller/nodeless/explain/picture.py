@@ -12,8 +12,8 @@ from math import sqrt
 
 from nodeless.explain.fill import NEW, NodeFill, Share
 from nodeless.explain.node_groups import Grouping, Row, Usage, groupings, rows
-from nodeless.explain.report import holding
 from nodeless.explain.words import count, listed
+from nodeless.explain.workload_counts import holding
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.workloads import Workload
 

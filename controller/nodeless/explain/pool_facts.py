@@ -9,8 +9,8 @@ from nodeless.disruption.budgets import UNLIMITED, allowance
 from nodeless.disruption.windows import reasons_of, windows
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes
-from nodeless.explain.report import workloads_of
 from nodeless.explain.words import amounts, count, listed, price
+from nodeless.explain.workload_counts import workloads_of
 from nodeless.model.conditions import READY
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import EC2_NODE_CLASS_NAME, NODE_POOL, PAUSE, PROVISIONER_NAME

@@ -12,20 +12,18 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.lost_work import CapacityReason, reason_of
 from nodeless.explain.together import Together, kept_together
-from nodeless.explain.words import listed
+from nodeless.explain.words import MONTH, listed
+from nodeless.explain.workload_counts import workloads_of
 from nodeless.model.bill import BillPart
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import ChosenCapacity, Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
-from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.diagnostics.changes import Trial
 from nodeless.scheduling.diagnostics.counterfactual import remedies
 from nodeless.state.saving import plain
 
-#: Hours of a month, as AWS counts them.
-MONTH = 730
 #: Types told after the one that is bought.
 NEXT = 3
 #: Groups of refused pods for which help is looked for; each costs some twenty solves.
@@ -279,15 +277,6 @@ def _obstacles(refusal: Refusal) -> tuple[Obstacle, ...]:
     return tuple(Obstacle(code, message, tuple(names)) for (code, message), names in pools.items())
 
 
-def workloads_of(snapshot: Snapshot, pods: Iterable[str]) -> tuple[tuple[Workload, int], ...]:
-    """The workloads of pods, by key, each with how many of these are its own."""
-    counts: dict[Workload, int] = {}
-    for key in pods:
-        workload = workload_of(snapshot.pods[key])
-        counts[workload] = counts.get(workload, 0) + 1
-    return tuple(sorted(counts.items()))
-
-
 def launches_of(plan: Plan, fills: tuple[NodeFill, ...]) -> tuple[Launch, ...]:
     """The new nodes of a plan, those that differ in nothing but their zones together."""
     groups: dict[tuple[object, ...], list[tuple[PlannedNode, NodeFill]]] = {}
@@ -352,11 +341,6 @@ def _count(counts: dict[Workload, dict[str, int]], workload: Workload, node: str
 def where(places: tuple[tuple[str, int], ...], shown: int = 4) -> str:
     """`new-1 (4), new-2 (3) and 2 others`."""
     return listed([name if number == 1 else f"{name} ({number})" for name, number in places], shown)
-
-
-def holding(workloads: tuple[tuple[Workload, int], ...], shown: int = 3) -> str:
-    """`12 x web, 3 x api, debug and 2 others`."""
-    return listed([f"{number} x {one.name}" if number > 1 else one.name for one, number in workloads], shown)
 
 
 def zones(names: tuple[str, ...]) -> str:

@@ -8,8 +8,7 @@ from rich.text import Text
 from nodeless.cli.manifests.yaml_writer import yaml_text
 from nodeless.cli.tables import NOTHING, Column, FittedTable, print_fitted, print_line
 from nodeless.explain.advice.ranking import Advice, AdviceReport, held_line
-from nodeless.explain.report import MONTH
-from nodeless.explain.words import count
+from nodeless.explain.words import MONTH, count
 
 _COLUMNS = (
     Column("", right=True),

@@ -8,8 +8,9 @@ from rich.text import Text
 from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
 from nodeless.explain.migration.ledger import Left, merged
 from nodeless.explain.migration.report import Bill, Manifest, Migration
-from nodeless.explain.report import MONTH, holding, zones
-from nodeless.explain.words import count, listed
+from nodeless.explain.report import zones
+from nodeless.explain.words import MONTH, count, listed
+from nodeless.explain.workload_counts import holding
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 
 #: Members named for one reason before "and N others", which JSON has all of.

@@ -5,8 +5,9 @@ from rich.text import Text
 
 from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
 from nodeless.explain.bill import bill_line, not_known
-from nodeless.explain.report import MONTH, Cost, Report, Unplaced, holding, where, zones
-from nodeless.explain.words import count, listed
+from nodeless.explain.report import Cost, Report, Unplaced, where, zones
+from nodeless.explain.words import MONTH, count, listed
+from nodeless.explain.workload_counts import holding
 
 
 def print_report(report: Report, *, wide: bool = False) -> None:

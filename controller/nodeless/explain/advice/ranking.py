@@ -14,8 +14,7 @@ from nodeless.explain.advice.bill import Bill, bill_anew, bill_now
 from nodeless.explain.advice.options import IMPLIED, Manifest, Option, options_of
 from nodeless.explain.advice.usage import Usage, fittings
 from nodeless.explain.decisions import Situation
-from nodeless.explain.report import MONTH
-from nodeless.explain.words import count, price
+from nodeless.explain.words import MONTH, count, price
 from nodeless.model.instance_types import Catalog
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.snapshot import Snapshot

@@ -8,7 +8,8 @@ from typing import Any
 from nodeless.explain.migration.behavior import Difference
 from nodeless.explain.migration.ledger import Carried, Left
 from nodeless.explain.migration.steps import Step
-from nodeless.explain.report import MONTH, Report
+from nodeless.explain.report import Report
+from nodeless.explain.words import MONTH
 from nodeless.state.saving import plain
 
 Manifest = dict[str, Any]
