@@ -25,9 +25,9 @@ pytestmark = pytest.mark.cluster
 def pending(api, cluster):
     """Makes pods that the real scheduler refuses, and waits until it has."""
 
-    def make(**sizes):
+    def make(spec=None, **sizes):
         for name, cpu in sizes.items():
-            api.create(a_pod(name, cluster, cpu=cpu))
+            api.create(a_pod(name, cluster, cpu=cpu, **(spec or {})))
         for name in sizes:
             path = f"/api/v1/namespaces/{cluster}/pods/{name}"
             api.wait(lambda path=path: _refused(api.get(path)), what=f"the scheduler to refuse {path}")
@@ -111,6 +111,32 @@ def test_a_running_cluster_is_planned_and_nothing_is_changed(api, eks, cluster, 
     assert made["unplaced"][0]["pods"] == [f"{cluster}/huge"]
     assert not api.list(CLAIMS)
     assert api.list(POOLS) == before
+
+
+def test_a_running_cluster_is_planned_with_what_its_preferences_cost(api, eks, cluster, nodeless, pending):
+    api.create(settings(cluster))
+    # The existing node is another type, so that the scheduler refuses them.
+    apart = {
+        "nodeSelector": {"node.kubernetes.io/instance-type": "m5.xlarge"},
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {},
+            }
+        ],
+    }
+    pending(apart, one="1", two="1", three="1")
+    result = nodeless("plan", "--json")
+
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    (cost,) = made["preferences"]["costs"]
+    assert (cost["name"], cost["pods"]) == ("ScheduleAnyway over hosts", 3)
+    # Three nodes instead of one.
+    assert cost["price"]["share"] == pytest.approx(2.0)
+    assert cost["price"]["extra"] == pytest.approx(made["cost"]["perHour"]["added"] * 2 / 3)
 
 
 def test_why_tells_of_pods_and_nodes_of_a_running_cluster(api, eks, cluster, nodeless, pending):

@@ -12,6 +12,7 @@ from nodeless.explain.fill import NodeFill, Share
 from nodeless.explain.node_groups import groupings, rows, usages
 from nodeless.explain.page import page
 from nodeless.explain.picture import Palette, length
+from nodeless.explain.preference_costs import PreferenceCost, PreferenceCosts, Price
 from nodeless.explain.report import Cost, Launch, NextBest, Obstacle, Report, Unplaced
 from nodeless.model.workloads import Workload
 
@@ -190,7 +191,10 @@ def hostile_report(name):
         2,
     )
     group = Unplaced(name, (name,), ((workload, 1),), (Obstacle(name, name, (name,)),), (name,))
-    return a_report(replace(named, shares=(held,)), launches=(launch,), unplaced=(group,), notes=(name,))
+    cost = PreferenceCost(name, name, name, 1, ((workload, 1),), Price(0.1, 73.0, 0.5))
+    costs = PreferenceCosts((cost,), (name, name), Price(0.2, 146.0, 1.0), (name,))
+    made = a_report(replace(named, shares=(held,)), launches=(launch,), unplaced=(group,), notes=(name,))
+    return replace(made, preferences=costs)
 
 
 class Tags(HTMLParser):

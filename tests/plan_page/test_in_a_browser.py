@@ -1,7 +1,7 @@
 """The page of a plan in a browser, on a phone, a tablet and a desk, with 30 and with 2,000 pods."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from nodeless.explain.node_groups import groupings, rows
 from nodeless.explain.page import page as page_of
 from nodeless.explain.picture import amount_of
+from nodeless.explain.preference_costs import PreferenceCost, PreferenceCosts, Price
 from nodeless.explain.report import Report
 from tests.browser import chromium
 from tests.explain.test_page import HOSTILE, hostile_report
@@ -218,6 +219,20 @@ def test_a_search_finds_a_pod_without_a_place(page: Page, plans: dict[int, Drawn
     assert nodes_shown(page) == 0
     assert page.locator(".reason:visible").count() == 1
     expect(page.locator(".reason:visible .pods p")).to_contain_text(group.pods[-1])
+
+
+def test_a_search_finds_what_a_preference_costs(page: Page, plans: dict[int, Drawn], tmp_path: Path) -> None:
+    report = plans[30].report
+    price = Price(0.29, 212.0, 0.71)
+    names = ("ScheduleAnyway over hosts", "preferred node affinity example.com/rack")
+    costs = tuple(PreferenceCost("ScheduleAnyway", "", name, 1, (), price) for name in names)
+    file = tmp_path / "preferences.html"
+    file.write_text(page_of(replace(report, preferences=PreferenceCosts(costs, names)), AT), encoding="utf-8")
+    show(page, Drawn(report, file))
+    page.get_by_role("searchbox", name="Find").fill("ScheduleAnyway over")
+
+    expect(page.get_by_role("status")).to_contain_text("1 of 2 costs of preferences")
+    expect(page.locator("#preferences li:visible")).to_contain_text(["+71 %, 212 USD a month"])
 
 
 def test_a_search_for_nothing_that_is_there_hides_everything(page: Page, plans: dict[int, Drawn]) -> None:

@@ -21,6 +21,8 @@ ROOT = HERE.parents[1]
 WIDTHS = (80, 120, 200)
 COMMANDS = {
     "plan": ("plan", "examples/plan"),
+    "plan-preferences": ("plan", "tests/terminal/input/preferences.yaml"),
+    "why-preferences": ("why", "deploy/web", "tests/terminal/input/preferences.yaml"),
     "why-pod": ("why", "deploy/model-server", "examples/plan"),
     "why-node": ("why", "new-1", "examples/plan"),
     "migrate": ("migrate", "tests/migration/input"),

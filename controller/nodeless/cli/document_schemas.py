@@ -16,6 +16,7 @@ from nodeless.explain.fill import NodeFill
 from nodeless.explain.lost_work import CapacityReason
 from nodeless.explain.migration.report import PricedNode
 from nodeless.explain.pool_facts import PoolFacts
+from nodeless.explain.preference_costs import PreferenceCosts
 from nodeless.explain.report import Launch, RelaxedPreferences, Report, Unplaced
 from nodeless.explain.resizes import ResizeAdvice
 from nodeless.model.requirements import Requirement, Requirements
@@ -158,6 +159,7 @@ def _plan_report() -> JsonSchema:
         price=NUMBER,
     )
     target = _object(
+        {"preferences": schema_of(PreferenceCosts)},
         price=NUMBER,
         target=NUMBER,
         distance=NUMBER,
@@ -177,6 +179,7 @@ def _explanation() -> JsonSchema:
         "launch": schema_of(Launch),
         "relaxed": _array(schema_of(RelaxedPreferences)),
         "capacity": schema_of(CapacityReason),
+        "preferences": schema_of(PreferenceCosts),
         "resize": schema_of(ResizeAdvice),
         "disruption": schema_of(Judgment),
         "pool": schema_of(PoolFacts),

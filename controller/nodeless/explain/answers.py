@@ -1,8 +1,9 @@
 """Answers to "why": one pod, workload, node or pool of a plan."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from nodeless.api.times import format_time
@@ -11,6 +12,7 @@ from nodeless.explain.disruption import judged, saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.lost_work import CapacityReason, reason_of, reason_of_running
 from nodeless.explain.pool_facts import pool_facts
+from nodeless.explain.preference_costs import PreferenceCosts, Trying, preference_costs
 from nodeless.explain.report import Launch, Unplaced, launches_of, relaxed, unplaced
 from nodeless.explain.resizes import advise_resize
 from nodeless.explain.why import why
@@ -22,7 +24,7 @@ from nodeless.model.plan import Plan
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.workloads import kind_called, with_kind_called, workload_of, workloads_called
+from nodeless.model.workloads import Workload, kind_called, with_kind_called, workload_of, workloads_called
 from nodeless.nodeclaim.checkpoints import instance_ends
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
@@ -48,7 +50,7 @@ class Answer:
     """False for a pool that makes no nodes."""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The same as data, in the terms of the plan's report: `resize`, `unplaced`, `node`, `launch`, `relaxed`,
-    `capacity`, `disruption`, and `pool`."""
+    `capacity`, `preferences`, `disruption`, and `pool`."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a JSON document."""
@@ -57,15 +59,22 @@ class Answer:
 
 
 def answer(
-    situation: Situation, plan: Plan, name: str, wider: Catalog | None = None, namespace: str = ""
+    situation: Situation,
+    plan: Plan,
+    name: str,
+    wider: Catalog | None = None,
+    namespace: str = "",
+    trying: Trying = Trying.AUTO,
 ) -> Answer:
     """The answer on a pod (`namespace/name`, or its name alone), a workload, a node, a pool. Raises NotThere.
 
     Pods, claims and nodes go by `KIND/NAME`, too, and pools do by nothing else. Of a workload (`KIND/NAME`,
     `NAMESPACE/KIND/NAME`) the first pod is told of, or the first without a place. Pods and workloads that are
-    named without a namespace are those of `namespace`, where one is given.
+    named without a namespace are those of `namespace`, where one is given. `trying` says how often is planned
+    again to find what the preferences of a pod's workload, or of those on a new node, cost.
     """
     snapshot, policy = situation.snapshot, situation.policy
+    priced_for = partial(preference_costs, situation, plan, trying)
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
     if (pool := snapshot.pools.get(with_kind_called(name))) is not None:
         told = pool_facts(situation, catalog, plan, pool)
@@ -78,11 +87,16 @@ def answer(
         raise NotThere(f"{name} is the name of several pods; hint: say which: {listed(sorted(keys))}")
     launches = {node: launch for launch in launches_of(plan, new) for node in launch.nodes}
     if keys:
-        return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *existing), launches, wider)
+        key = name if name in keys else keys[0]
+        return _of_pod(situation, plan, key, (*new, *existing), launches, wider, priced_for)
     for fill in (*new, *existing):
         if fill.name == name:
             answer_of_node = _of_node(fill, plan, launches.get(name), _planned(situation, fill.name))
-            judgment = None if name in launches else judged(situation, name)
+            if name in launches:
+                return _with_preferences(
+                    answer_of_node, priced_for({share.workload for share in fill.shares})
+                )
+            judgment = judged(situation, name)
             if judgment is None:
                 return answer_of_node
             facts = {**answer_of_node.facts, "disruption": judgment}
@@ -98,7 +112,7 @@ def answer(
     for workload, pods in workloads.items():
         refused = [refusal.pod for refusal in plan.refusals if snapshot.pods[refusal.pod] in pods]
         key = next(iter(refused), pods[0].key)
-        said = _of_pod(situation, plan, key, (*new, *existing), launches, wider)
+        said = _of_pod(situation, plan, key, (*new, *existing), launches, wider, priced_for)
         without = f", {len(refused)} without a place" if refused else ""
         return replace(said, subject=f"{workload}, {count(len(pods), 'pod')}{without}; {said.subject}")
     names = [*snapshot.pods, *(fill.name for fill in (*new, *existing)), *snapshot.pools]
@@ -187,6 +201,7 @@ def _of_pod(
     nodes: tuple[NodeFill, ...],
     launches: Mapping[str, Launch],
     wider: Catalog | None,
+    priced_for: Callable[[Collection[Workload]], PreferenceCosts],
 ) -> Answer:
     pod = situation.snapshot.pods[key]
     subject = f"{key}, of {workload_of(pod)}, requests {amounts(pod.requests)}"
@@ -212,7 +227,16 @@ def _of_pod(
     reasons = why(plan.new_nodes[int(home.removeprefix("new-")) - 1]) if home in launches else _bought(fill)
     facts = {**node.facts, "relaxed": list(lost), **_as_fact(reason)}
     lines = (*_saving(situation, pod), *_as_lines(reason), *losses, *reasons.splitlines())
-    return Answer(subject, (f"lands on {home}, {where}", *lines), facts=facts)
+    said = Answer(subject, (f"lands on {home}, {where}", *lines), facts=facts)
+    return _with_preferences(said, priced_for({workload_of(pod)}))
+
+
+def _with_preferences(said: Answer, costs: PreferenceCosts) -> Answer:
+    """The answer with what preferences cost, where they cost something."""
+    if not costs:
+        return said
+    lines = (f"preference: {line}" for line in costs.lines())
+    return replace(said, lines=(*said.lines, *lines), facts={**said.facts, "preferences": costs})
 
 
 def _as_lines(reason: CapacityReason | None) -> tuple[str, ...]:

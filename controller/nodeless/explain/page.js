@@ -17,7 +17,7 @@
     lines: all(".contents tbody tr", element).map((line) => line.textContent.toLowerCase()),
   }));
   const groupings = all("[data-by]");
-  const SEARCHED = "#launches tbody tr, #workloads tbody tr, .reason, #relaxed li, #together li";
+  const SEARCHED = "#launches tbody tr, #workloads tbody tr, .reason, #preferences li, #relaxed li, #together li";
   const rows = all(SEARCHED).map((element) => ({
     element,
     text: element.textContent.toLowerCase(),
@@ -109,8 +109,8 @@
       details.hidden = words.length > 0 && !details.querySelector(FOUND);
     }
     const names = {
-      refused: "reasons", relaxed: "preferences", together: "kept together", nodes: "rows of nodes",
-      launches: "launches", workloads: "workloads",
+      refused: "reasons", preferences: "costs of preferences", relaxed: "preferences",
+      together: "kept together", nodes: "rows of nodes", launches: "launches", workloads: "workloads",
     };
     found.textContent = words.length
       ? Object.entries(counts).map(([section, [shown, total]]) => `${shown} of ${total} ${names[section]}`).join(", ")

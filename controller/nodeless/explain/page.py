@@ -29,7 +29,7 @@ REFUSED_SHOWN = 3
 #: Rows of a table that is unfolded at first.
 ROWS_SHOWN = 40
 #: Sections that are read before anything is looked for.
-_SUMMARY = ("refused", "relaxed", "chosen", "together")
+_SUMMARY = ("refused", "preferences", "relaxed", "chosen", "together")
 
 
 def page(
@@ -55,6 +55,7 @@ def page(
     parts = [
         *first,
         ("refused", "Not placed", _refused(report.unplaced)),
+        ("preferences", "What preferences cost", _items(report.preferences.lines())),
         ("relaxed", "Preferences relaxed so that pods can be scheduled", _relaxed(report.relaxed)),
         ("chosen", "Spot or on-demand for each pod, by what interruptions lose", _chosen(report.chosen)),
         ("together", "Kept together by required pod affinity", _together(report.together)),

@@ -11,6 +11,7 @@ from nodeless.explain.bill import BillSum, sums
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.lost_work import CapacityReason, reason_of
+from nodeless.explain.preference_costs import NOTHING, PreferenceCosts
 from nodeless.explain.together import Together, kept_together
 from nodeless.explain.words import MONTH, listed
 from nodeless.explain.workload_counts import workloads_of
@@ -139,6 +140,8 @@ class Report:
     """Spot or on-demand, for pods that say what an interruption loses."""
     together: tuple[Together, ...] = ()
     """What keeping pods together costs."""
+    preferences: PreferenceCosts = NOTHING
+    """What soft rules cost."""
     notes: tuple[str, ...] = ()
     """What the plan rests on: date of prices, assumptions, changes that were asked for."""
 
@@ -173,7 +176,11 @@ class Report:
 
 
 def report(
-    situation: Situation, plan: Plan, notes: Iterable[str] = (), wider: Catalog | None = None
+    situation: Situation,
+    plan: Plan,
+    notes: Iterable[str] = (),
+    wider: Catalog | None = None,
+    preferences: PreferenceCosts = NOTHING,
 ) -> Report:
     """The report on a plan.
 
@@ -182,6 +189,7 @@ def report(
         plan: The plan.
         notes: Lines on what it rests on.
         wider: Types that pools might buy if their requirements allowed them, by pool key.
+        preferences: What soft rules cost (`preference_costs`).
     """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
@@ -204,6 +212,7 @@ def report(
         relaxed=relaxed(situation, plan.relaxations),
         chosen=chosen(situation, plan.choices),
         together=kept_together(situation, plan),
+        preferences=preferences,
         notes=tuple(notes),
     )
 

@@ -1,15 +1,28 @@
 """What consolidation walks to: the cluster's price now and at the target, and the moves on the way."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeless.disruption import DisruptionPolicy, Step, Target, path, target
 from nodeless.explain.advice.bill import is_ours
 from nodeless.explain.decisions import Situation
+from nodeless.explain.preference_costs import (
+    NOTHING,
+    Outcome,
+    PreferenceCosts,
+    RuleGroup,
+    Trying,
+    most_plans,
+    priced_groups,
+    rule_groups,
+    without_groups,
+)
 from nodeless.explain.words import count, listed, price
 from nodeless.model.plan import PlannedNode
 from nodeless.model.snapshot import Snapshot
+from nodeless.state.saving import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +31,8 @@ class ConsolidationPath:
 
     target: Target
     steps: tuple[Step, ...]
+    preferences: PreferenceCosts = NOTHING
+    """What soft rules of pods, those that run included, cost at the target."""
 
     @property
     def reached(self) -> float:
@@ -41,6 +56,7 @@ class ConsolidationPath:
             stands,
             f"{commands} on the way with {evictions} to {price(self.reached)}",
             *(f"{number}. {_step_text(step)}" for number, step in enumerate(self.steps, 1)),
+            *(f"preference at the target: {line}" for line in self.preferences.lines()),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -64,15 +80,37 @@ class ConsolidationPath:
                 }
                 for step in self.steps
             ],
+            **({"preferences": plain(self.preferences)} if self.preferences else {}),
         }
 
 
-def consolidation_path(situation: Situation, policy: DisruptionPolicy | None = None) -> ConsolidationPath:
-    """The target of a situation and the commands that consolidation would make."""
+def consolidation_path(
+    situation: Situation, policy: DisruptionPolicy | None = None, trying: Trying = Trying.NEVER
+) -> ConsolidationPath:
+    """The target of a situation and the commands that consolidation would make.
+
+    Args:
+        situation: The cluster.
+        policy: How commands are judged.
+        trying: How often the target is looked for again to find what preferences cost there.
+    """
     solving = replace(situation.policy, time_box=0.0)
     chosen = replace(policy or DisruptionPolicy(), solving=solving)
-    given = situation.snapshot, situation.catalog, chosen, situation.now
-    return ConsolidationPath(target(*given), path(*given))
+
+    def target_of(there: Situation) -> Target:
+        return target(there.snapshot, there.catalog, chosen, there.now)
+
+    def again(left_out: Sequence[RuleGroup]) -> Outcome:
+        return Outcome(target_of(without_groups(situation, left_out)).whole)
+
+    found = target_of(situation)
+    preferences = NOTHING
+    if trying is not Trying.NEVER:
+        pods = [key for key, pod in sorted(situation.snapshot.pods.items()) if pod.occupies]
+        most = None if trying is Trying.ALWAYS else most_plans(solving, len(pods))
+        preferences = priced_groups(Outcome(found.whole), rule_groups(situation, pods), again, most)
+    steps = path(situation.snapshot, situation.catalog, chosen, situation.now)
+    return ConsolidationPath(found, steps, preferences)
 
 
 def unclaimed_notes(snapshot: Snapshot) -> list[str]:

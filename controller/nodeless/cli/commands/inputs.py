@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nodeless.cli.manifests.documents import Document
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.explain.decisions import Situation
+    from nodeless.explain.preference_costs import Trying
     from nodeless.model.instance_types import Catalog, InstanceType
 
 #: Where the controller is, unless something else is said.
@@ -131,6 +132,16 @@ SpotPercent = Annotated[
         rich_help_panel=_CATALOG,
     ),
 ]
+PreferenceCostsOption = Annotated[
+    str,
+    typer.Option(
+        "--preference-costs",
+        metavar="auto|always|never",
+        help="Whether to plan again without each kind of soft rule, to say what it costs; auto: as far as "
+        "that is quick",
+        rich_help_panel="Output",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +206,16 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
             wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
     notes.extend(invalid_lost_work_notes(situation.snapshot))
     return situation, wider, notes
+
+
+def trying_of(text: str) -> "Trying":
+    """What `--preference-costs` says; ends the command where it says nothing that is known."""
+    from nodeless.explain.preference_costs import Trying  # noqa: PLC0415
+
+    try:
+        return Trying(text)
+    except ValueError:
+        refuse(f"--preference-costs {text!r} is not known; hint: {', '.join(Trying)}")
 
 
 def _shown(source: Source) -> AbstractContextManager[object]:

@@ -13,6 +13,7 @@ from nodeless.cli.commands.inputs import (
     Files,
     Kubeconfig,
     Namespace,
+    PreferenceCostsOption,
     Region,
     Replicas,
     Snapshot,
@@ -22,6 +23,7 @@ from nodeless.cli.commands.inputs import (
     WhatIf,
     Zones,
     situation_of,
+    trying_of,
 )
 from nodeless.cli.commands.output import (
     DOCUMENTS,
@@ -76,6 +78,7 @@ def plan(
     as_json: AsJson = False,
     html: Html = "",
     target: Target = False,
+    preference_costs: PreferenceCostsOption = "auto",
 ) -> None:
     """Show what would be launched for pending pods, where each workload lands, what it costs, and why not.
 
@@ -94,11 +97,15 @@ def plan(
     from nodeless.cli.commands.plan_findings import unplaced_findings  # noqa: PLC0415
     from nodeless.cli.commands.plan_text import print_report  # noqa: PLC0415
     from nodeless.explain.neighbors import neighbor_notes  # noqa: PLC0415
+    from nodeless.explain.preference_costs import preference_costs as price_preferences  # noqa: PLC0415
     from nodeless.explain.report import report  # noqa: PLC0415
     from nodeless.explain.walking import consolidation_path, unclaimed_notes  # noqa: PLC0415
     from nodeless.explain.what_if import pods_of_namespace  # noqa: PLC0415
 
     output = format_of(output, as_json=as_json, formats=_FORMS)
+    trying = trying_of(preference_costs)
+    if output in FINDINGS and not html:
+        trying = trying_of("never")
     if output == HTML:
         html, output = html or STDIN, TABLE
     if html == STDIN and output in (*DOCUMENTS, *FINDINGS):
@@ -126,13 +133,17 @@ def plan(
     if target:
         notes += unclaimed_notes(situation.snapshot)
     with working("planning"):
-        made = report(situation, situation.plan(), notes, wider)
+        made_plan = situation.plan()
+    with working("planning again without preferences") as work:
+        costs = price_preferences(situation, made_plan, trying, tried=work.step)
+    with working("trying what would help"):
+        made = report(situation, made_plan, notes, wider, costs)
     if html:
         _write_html(html, made)
     if html == STDIN:
         raise typer.Exit(0 if made.complete else 1)
     with working("looking for the target of consolidation"):
-        walked = consolidation_path(situation) if target else None
+        walked = consolidation_path(situation, trying=trying) if target else None
     if output in DOCUMENTS:
         document = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
         write_document("PlanReport", document, output)

@@ -39,6 +39,10 @@ def _print(report: Report, console: Console) -> None:
         console.print(Text("\nKept together by required pod affinity", style="bold"))
     for each in report.together:
         print_line(console, str(each), 2)
+    if report.preferences:
+        console.print(Text("\nWhat preferences cost", style="bold"))
+    for line in report.preferences.lines():
+        print_line(console, line, 2)
     _print_cost(report.cost, report, console)
 
 

@@ -11,6 +11,7 @@ from nodeless.cli.commands.inputs import (
     Files,
     Kubeconfig,
     Namespace,
+    PreferenceCostsOption,
     Region,
     Snapshot,
     Source,
@@ -18,6 +19,7 @@ from nodeless.cli.commands.inputs import (
     WhatIf,
     Zones,
     situation_of,
+    trying_of,
 )
 from nodeless.cli.commands.output import DOCUMENTS, TABLE, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
@@ -52,11 +54,13 @@ def why(
     spot_percent: SpotPercent = 40.0,
     output: OutputOption = TABLE,
     as_json: AsJson = False,
+    preference_costs: PreferenceCostsOption = "auto",
 ) -> None:
     """Say why a pod lands where it does or has no place, and why a node or a pool is what it is.
 
     For a pod without a place: what fails in each pool, and the smallest changes that would help, each tried
     by planning again. For a new node: what it must hold, why this type, and the next best with their prices.
+    For both, what the preferences of their workloads cost.
 
     For a pool: whether it makes nodes and why not, its limits and what is used of them, its nodes, the pods
     that it cannot take, what its budgets allow now, and the pools that the same pods may go to.
@@ -68,6 +72,7 @@ def why(
     from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415
 
     output = format_of(output, as_json=as_json)
+    trying = trying_of(preference_costs)
     source = Source(
         files or (),
         snapshot,
@@ -83,7 +88,7 @@ def why(
     situation, wider, _ = situation_of(source)
     try:
         with working("planning, and trying what would help"):
-            found = answer(situation, situation.plan(), name, wider, namespace)
+            found = answer(situation, situation.plan(), name, wider, namespace, trying)
     except NotThere as error:
         refuse(str(error))
     if output in DOCUMENTS:

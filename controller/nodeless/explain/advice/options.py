@@ -6,6 +6,7 @@ from typing import Any
 
 from nodeless.explain.advice.usage import Fitting, with_requests
 from nodeless.explain.decisions import Situation
+from nodeless.explain.soft_rules import shape_without
 from nodeless.explain.words import amounts, count
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import (
@@ -435,17 +436,7 @@ def _soft(pod: Pod) -> list[str]:
 
 
 def _without_preferences(pod: Pod) -> Pod:
-    shape = pod.shape
-    return replace(
-        pod,
-        shape=replace(
-            shape,
-            preferred_terms=(),
-            affinity=tuple(term for term in shape.affinity if term.weight is None),
-            anti_affinity=tuple(term for term in shape.anti_affinity if term.weight is None),
-            spread=tuple(each for each in shape.spread if each.when_unsatisfiable != "ScheduleAnyway"),
-        ),
-    )
+    return replace(pod, shape=shape_without(pod.shape, lambda _: True))
 
 
 def _of_soft_taints(snapshot: Snapshot, wide: Catalog) -> Iterator[Option]:
