@@ -187,6 +187,12 @@ def test_requirements_overlap_whenever_a_value_or_absence_satisfies_both(left, r
     assert left.overlaps(right) or not (witness or absent)
 
 
+@given(ANY, ANY)
+def test_requirements_overlap_exactly_when_their_meeting_is_not_empty_or_absence_satisfies_both(left, right):
+    absent = left.allows_absence() and right.allows_absence()
+    assert left.overlaps(right) is (absent or not left.intersect(right).is_empty())
+
+
 @given(ANY)
 def test_written_for_the_api_and_read_back_nothing_is_lost(original):
     entries = original.to_api()

@@ -47,4 +47,4 @@ class Bill:
     @property
     def total(self) -> float:
         """US dollars an hour of all parts that are known."""
-        return fsum((self.instance, *(part.dollars for part in self.parts if part.dollars is not None)))
+        return fsum([self.instance, *[part.dollars for part in self.parts if part.dollars is not None]])

@@ -64,6 +64,21 @@ class Offering:
         bill = replace(self.bill, instance=dollars)
         return replace(self, price=max(0.0, self.price + dollars - self.bill.instance), bill=bill)
 
+    def billed(self, bill: Bill) -> "Offering":
+        """The same at the price of a whole node, whose bill this is; not below nothing."""
+        # Without `replace`, which takes twice the time: a catalog has tens of thousands of offerings.
+        return Offering(
+            self.zone,
+            self.capacity_type,
+            max(0.0, bill.total),
+            self.available,
+            self.reservation,
+            self.remaining,
+            self.reservation_type,
+            self.interruptible,
+            bill,
+        )
+
     @property
     def for_sale(self) -> bool:
         """Whether it can be bought: available, at a price that is one, not used up."""

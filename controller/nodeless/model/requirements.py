@@ -138,9 +138,19 @@ class Requirement:
 
     def overlaps(self, other: "Requirement") -> bool:
         """Whether some value, or absence on both sides, satisfies both."""
-        if not self.intersect(other).is_empty():
-            return True
-        return self.allows_absence() and other.allows_absence()
+        return self._shares_a_value(other) or (self.allows_absence() and other.allows_absence())
+
+    def _shares_a_value(self, other: "Requirement") -> bool:
+        if self._bounded or other._bounded:
+            return not self.intersect(other).is_empty()
+        # Most have no bounds, and every type of a catalog is asked: nothing is made for the answer.
+        if self.complement:
+            return other.complement or not other.values <= self.values
+        return not (self.values <= other.values if other.complement else self.values.isdisjoint(other.values))
+
+    @property
+    def _bounded(self) -> bool:
+        return self.minimum is not None or self.maximum is not None
 
     def to_api(self) -> list[dict[str, object]]:
         """The entries of a NodeSelectorRequirement list that say the same, nothing lost."""

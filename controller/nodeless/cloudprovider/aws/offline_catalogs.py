@@ -1,7 +1,8 @@
 """What pools may buy by a catalog file, at the prices of nodes: for plans that ask no cloud. Pure."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import cast
 
 from nodeless.cloudprovider.aws.catalog_file import CatalogFile
 from nodeless.cloudprovider.aws.instance_type_builder import Known, build
@@ -41,22 +42,16 @@ def offline_catalogs(
     terms, named, location = terms or BillTerms(), named_by_pods(snapshot), Location(catalog.region)
     sold, problems = _list_sold_types(catalog, snapshot, zones)
     overlays = evaluate(snapshot.node_overlays.values(), sold).accepted if snapshot.node_overlays else ()
-    made: dict[Hashable, tuple[InstanceType, ...]] = {}
     catalogs: dict[str, tuple[InstanceType, ...]] = {}
     for pool, types in sold:
         _, node_class = usable(snapshot, pool.reference, pool.node_class)
-        # Pools that pay the same share their types; overlays may be for one pool alone.
-        priced_as = (
-            Identity(types),
-            node_class,
-            terms.name_for(pool.name),
-            pool.key if overlays else "",
-        )
-        if priced_as not in made:
-            laid = laid_over(overlays, pool, types) if overlays else types
-            made[priced_as] = bill_catalog(laid, pool.name, node_class, location, terms)
-        chosen, conflict = made[priced_as], pool.requirements.conflict
+        if overlays:  # which may be for one pool alone
+            laid = laid_over(overlays, pool, types)
+            chosen = bill_catalog(laid, pool.name, node_class, location, terms)
+        else:
+            chosen = _billed(Identity(types), terms.name_for(pool.name), node_class, location, terms)
         if allowed_only:
+            conflict = pool.requirements.conflict
             chosen = tuple(each for each in chosen if conflict(each.requirements) is None)
         catalogs[pool.key] = with_room(chosen, pool.requirements, node_class, named, terms)
     return catalogs, problems
@@ -89,6 +84,15 @@ def _list_sold_types(
 def _types(catalog: CatalogFile, shape: NodeShape, zones: frozenset[str]) -> tuple[InstanceType, ...]:
     prices = Prices(catalog.on_demand, catalog.spot or None)
     return build(Known(catalog.facts, catalog.zones), shape, zones, prices, catalog.region)
+
+
+#: Likewise; and pools that pay the same share their types.
+@lru_cache(maxsize=8)
+def _billed(
+    types: Identity, pool: str, node_class: NodeClass, location: Location, terms: BillTerms
+) -> tuple[InstanceType, ...]:
+    (sold,) = types.objects
+    return bill_catalog(cast("tuple[InstanceType, ...]", sold), pool, node_class, location, terms)
 
 
 def _shape(pool: Pool, node_class: NodeClass) -> NodeShape:

@@ -66,8 +66,7 @@ def _with_bill(
         paid = adjustment.apply(paid)
     difference = paid.price - offering.price
     own = (BillPart(ADJUSTMENTS, difference), *parts) if difference else parts
-    bill = Bill(offering.price, own)
-    return replace(offering, price=max(0.0, bill.total), bill=bill)
+    return offering.billed(Bill(offering.price, own))
 
 
 @dataclass(frozen=True, slots=True)
