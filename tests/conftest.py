@@ -7,10 +7,13 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+import botocore.session
 import pytest
 import structlog
+from botocore.loaders import create_loader
 from hypothesis import is_hypothesis_test, settings
 
 from localenv.aws import LocalAws
@@ -85,6 +88,17 @@ def pytest_collection_finish() -> None:
     """Modules and tests stay until the end: the garbage collector need not look at them again and again."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_of_services_are_read_once() -> Iterator[None]:
+    """Botocore reads the models of AWS's services for each session, a quarter of a second for a provider's.
+
+    Clients of one session share what is read; here those of all tests do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(create_loader))
+        yield
 
 
 @pytest.fixture(autouse=True)
