@@ -42,14 +42,17 @@ from localenv.aws.state import LocalState
 UNSIGNED = {"AssumeRoleWithWebIdentity": "sts", "AssumeRoleWithSAML": "sts"}
 #: Services answered here alone; what we do not serve of them, moto must not answer either.
 OWN_SERVICES = frozenset({"arc-zonal-shift", "eks", "eks-auth", "pricing"})
-#: Calls about the price book and the instance types, large and always the same: rendered once.
+#: Calls about the price book and the instance types, large and always the same: rendered once, whatever time
+#: they ask about.
 CONSTANT = frozenset(
     {
         ("ec2", "DescribeInstanceTypes"),
         ("ec2", "DescribeInstanceTypeOfferings"),
+        ("ec2", "DescribeSpotPriceHistory"),
         ("pricing", "GetProducts"),
     }
 )
+_TIMES = frozenset({"StartTime", "EndTime"})
 
 
 #: Services whose operations are told by method and path.
@@ -177,7 +180,8 @@ class Gateway:
         )
         if (service, call.operation) not in CONSTANT:
             return render(service, call.operation, handler(call))
-        key = f"{call.region} {call.operation} {digest(call.parameters, 64)}"
+        asked = {name: value for name, value in call.parameters.items() if name not in _TIMES}
+        key = f"{call.region} {call.operation} {digest(asked, 64)}"
         if key not in self._state.rendered:
             self._state.rendered[key] = render(service, call.operation, handler(call))
         kept: WireResponse = self._state.rendered[key]

@@ -40,7 +40,7 @@ def get_products(call: Call) -> dict[str, Any]:
 
 
 def describe_spot_price_history(call: Call) -> dict[str, Any]:
-    """ec2.DescribeSpotPriceHistory: the prices valid now."""
+    """ec2.DescribeSpotPriceHistory: the prices valid now, which never change."""
     parameters = call.parameters
     filters = {f["Name"]: f.get("Values", []) for f in parameters.get("Filters", [])}
     types = parameters.get("InstanceTypes") or filters.get("instance-type")
