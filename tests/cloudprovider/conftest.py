@@ -2,8 +2,7 @@
 
 import asyncio
 import inspect
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,16 +11,10 @@ import structlog
 
 from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
-from nodeless.cloudprovider.aws.instance_type_builder import Known
-from nodeless.model.instance_types import InstanceType
+from tests.lent_facts import fetch_once, keep_catalogs, lend
 
 CLUSTER = "demo"
 _TEST_SECONDS = 400.0
-#: What EC2 tells of instance types, which no test changes: fetched once for all providers.
-_known: list[Known] = []
-#: Prices and catalogs made of them, likewise.
-_prices: dict[str, Any] = {}
-_built: OrderedDict[Hashable, tuple[InstanceType, ...]] = OrderedDict()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,6 +34,7 @@ def aws(aws_process: LocalAws, monkeypatch: pytest.MonkeyPatch) -> LocalAws:
     aws_process.reset()
     for name, value in aws_process.environment().items():
         monkeypatch.setenv(name, value)
+    fetch_once(aws_process)
     return aws_process
 
 
@@ -93,21 +87,9 @@ SETTINGS = AwsSettings(
 async def a_provider(**options: Any) -> AsyncIterator[AwsProvider]:
     """A provider that is closed at the end; what no test changes is fetched and built once for all."""
     provider = AwsProvider(options.pop("settings", SETTINGS), structlog.get_logger(), **options)
-    types, halves = provider._types, (provider._pricing._on_demand, provider._pricing._spot)
-    if _known:
-        types._cache.put("types", _known[0])
-        types._built = _built
-    for half in halves:
-        if half._name in _prices:
-            half.fetched, half.version = _prices[half._name], 1
-            half._tried, half._due = True, float("inf")
+    lend(provider)
     try:
         yield provider
     finally:
-        found = types._cache.peek("types")
-        if found is not None and not _known:
-            _known.append(found)
-        for half in halves:
-            if half.fetched is not None:
-                _prices.setdefault(half._name, half.fetched)
+        keep_catalogs(provider)
         await provider.close()

@@ -36,6 +36,7 @@ from tests.controllers.world import (
     a_template,
     changeable,
 )
+from tests.lent_facts import fetch_once
 from tests.rights import as_the_controller, nothing_refused
 from tests.scheduling.factories import FAMILY, snapshot
 
@@ -78,6 +79,7 @@ def aws(aws_process, monkeypatch) -> LocalAws:
     aws_process.reset()
     for name, value in aws_process.environment().items():
         monkeypatch.setenv(name, value)
+    fetch_once(aws_process)
     return aws_process
 
 

@@ -31,6 +31,7 @@ from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.timing import TIMING
 from pulumi_nodeless.interruption import RULES
+from tests.lent_facts import keep_catalogs, lend
 
 CLUSTER = "demo"
 DISCOVERY = {"karpenter.sh/discovery": CLUSTER}
@@ -420,6 +421,7 @@ async def a_rig(
     """
     metrics = Metrics()
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
+    lend(cloud)
     usual = {"batch_idle_seconds": 0.1, "batch_max_seconds": 1.0}
     recorder = StrictRecorder(client, "test")
     invalid = []
@@ -463,4 +465,5 @@ async def a_rig(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        keep_catalogs(cloud)
         await cloud.close()

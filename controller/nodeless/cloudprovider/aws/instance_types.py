@@ -7,7 +7,7 @@ something that it depends on changes; sold-out offerings are laid over it each t
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from nodeless.cloudprovider import CloudUnavailable
@@ -19,6 +19,8 @@ from nodeless.cloudprovider.aws.session import AwsSession, each_entry
 from nodeless.cloudprovider.aws.type_facts import TypeFacts, read_type
 from nodeless.model.instance_types import InstanceType
 
+CatalogKey = tuple[Known, NodeShape, frozenset[str], int]
+"""What a catalog is made of: facts, how nodes are made, zones, and the version of prices."""
 #: Seconds; types and the zones that sell them change a few times a month (Karpenter v1 asks twice a day).
 _FRESH = 3600.0
 _USABLE = 12 * 3600.0
@@ -36,7 +38,7 @@ class InstanceTypes:
     def __init__(self, session: AwsSession, clock: Clock) -> None:
         self._session = session
         self._cache: Cache[Known] = Cache(clock, _FRESH, _USABLE)
-        self._built: OrderedDict[Hashable, tuple[InstanceType, ...]] = OrderedDict()
+        self._built: OrderedDict[CatalogKey, tuple[InstanceType, ...]] = OrderedDict()
         #: The facts by name, of what was known when they were last asked for.
         self._named: tuple[Known | None, dict[str, TypeFacts]] = (None, {})
 
