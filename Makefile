@@ -91,6 +91,7 @@ bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), proofs, a
 	@$(PYTHON) -m bench.neighbors
 	@$(PYTHON) -m bench nodes $(ARGS)
 	@$(PYTHON) -m bench.consolidation
+	@$(PYTHON) -m bench.shrinking
 	@$(PYTHON) -m bench.devices
 	@$(PYTHON) -m bench.start_up
 endif

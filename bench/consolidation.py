@@ -2,7 +2,7 @@
 """Seconds of one look at 1,000 nodes, of the processor and by the clock; what ten clusters come to by moves.
 
 Beside ours stands what v0.27's rules would have done (`rules_of_v27`): at least as dear in the end, for no
-fewer evictions, on each; and what the same pods cost at least, were every node bought anew.
+fewer evictions for each dollar, on each; and what the same pods cost at least, were every node bought anew.
 
 Run: python -m bench.consolidation
 """

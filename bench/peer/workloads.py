@@ -55,7 +55,7 @@ def draw(seed: int, pods: int) -> tuple[Workload, ...]:
         pods: About how many there are at the most; 40 at least, so that every workload has some.
     """
     chance = random.Random(seed)
-    mixed = _draw_mixed(chance, pods)
+    mixed = draw_mixed(chance, pods)
     replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in mixed}
     few = max(pods // 20, 2)
     spread, apart = _spread(chance, pods // 2), _apart(chance, few)
@@ -75,8 +75,8 @@ def draw(seed: int, pods: int) -> tuple[Workload, ...]:
     )
 
 
-def _draw_mixed(chance: random.Random, pods: int) -> tuple[Object, ...]:
-    """Deployments of drawn sizes, a hundred pods in a handful of them."""
+def draw_mixed(chance: random.Random, pods: int) -> tuple[Object, ...]:
+    """Deployments of drawn sizes: about so many pods in a handful of them."""
     number = chance.randint(4, 8)
     cuts = sorted(chance.sample(range(1, max(pods, number + 1)), number - 1))
     sizes = [end - begin for begin, end in zip([0, *cuts], [*cuts, max(pods, number + 1)], strict=True)]

@@ -1,8 +1,9 @@
 """An independent judge of small clusters: is there a set of nodes whose end would save money?
 
 Every set that is asked about is answered exactly, by trying every way to put the pods onto the nodes that
-stay and onto no more new nodes than would end; nothing of the solver or of `nodeless.disruption` is used.
-Pods ask for processors and memory alone, and nodes are of pools that may buy every type on demand.
+stay and onto new nodes, up to two more than would end, each of which counts for 1 % of what ends; nothing of
+the solver or of `nodeless.disruption` is used. Pods ask for processors and memory alone, and nodes are of
+pools that may buy every type on demand.
 """
 
 from collections.abc import Container, Sequence
@@ -13,12 +14,17 @@ from itertools import combinations
 from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND
 
 DIMENSIONS = ("cpu", "memory", "pods")
+#: New nodes beyond the number of those that end, and the part of their price that each of them must save.
+MOST_MORE, EACH_MORE = 2, 0.01
 Amounts = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Better:
-    """Nodes that should end: what they cost, and what their pods would cost instead."""
+    """Nodes that should end: what they cost, and what their pods would cost instead.
+
+    With what each node beyond their number must save.
+    """
 
     ending: tuple[str, ...]
     before: float
@@ -86,11 +92,16 @@ class Judge:
 
     def _cheapest(self, pods, rooms, ending, limit):
         """The least price of new nodes for the pods that the rooms do not hold."""
+        before = sum(self._price[name] for name in ending)
+
+        def price(loads):
+            more = max(len(loads) - len(ending), 0)
+            return sum(self._cheapest_type(load, ending) for load in loads) + EACH_MORE * before * more
 
         @cache
         def least(place, rooms, loads):
             if place == len(pods):
-                return sum(self._cheapest_type(load, ending) for load in loads)
+                return price(loads)
             best = float("inf")
             pod = pods[place]
             for at, capacity in enumerate(rooms):
@@ -102,11 +113,11 @@ class Judge:
             for at, load in enumerate(loads):
                 if load not in loads[:at]:
                     more = tuple(sorted((*loads[:at], _more(load, pod), *loads[at + 1 :])))
-                    if sum(self._cheapest_type(each, ending) for each in more) < limit:
+                    if price(more) < limit:
                         best = min(best, least(place + 1, rooms, more))
-            if len(loads) < len(ending):
+            if len(loads) < len(ending) + MOST_MORE:
                 more = tuple(sorted((*loads, pod)))
-                if sum(self._cheapest_type(each, ending) for each in more) < limit:
+                if price(more) < limit:
                     best = min(best, least(place + 1, rooms, more))
             return best
 

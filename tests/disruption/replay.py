@@ -35,6 +35,11 @@ class Story:
     evictions: int
     still: bool
 
+    @property
+    def saving(self):
+        """US dollars an hour."""
+        return self.price_before - self.price_after
+
 
 def price_of(snapshot, types):
     """US dollars an hour of all nodes."""
@@ -59,8 +64,12 @@ def bound_of(snapshot, types):
     return solve(bare, dict.fromkeys(bare.pools, types), Policy()).lower_bound
 
 
-def carried_out(snapshot, decisions, types, now=NOW):
-    """The cluster once all commands are done and every pod runs again."""
+def carried_out(snapshot, decisions, types, now=NOW, *, policy=None, born=None, intended=False):
+    """The cluster once all commands are done and every pod runs again.
+
+    New nodes have run since `born`, long ago by default; `intended`: each becomes the type that is meant.
+    """
+    born = now - 1e6 if born is None else born
     moved = []
     after = snapshot
     for command in decisions.commands:
@@ -71,17 +80,18 @@ def carried_out(snapshot, decisions, types, now=NOW):
                 after = apply(after, events.PodGone(pod.key))
             after = apply(apply(after, events.NodeGone(node.name)), events.ClaimGone(name))
         for number, planned in enumerate(command.replacements):
-            after = _launched(after, planned, f"{command.claims[0]}-r{number}", types, now)
+            name = f"{command.claims[0]}-r{number}"
+            after = _launched(after, _meant(planned) if intended else planned, name, types, born)
     for pod in moved:
         pending = replace(pod, node_name="", unschedulable=True, phase="Pending")
         after = apply(after, events.PodSeen(pending))
-    plan = solve(after, dict.fromkeys(after.pools, types), Policy(time_box=0.0))
+    plan = solve(after, dict.fromkeys(after.pools, types), policy or Policy(time_box=0.0))
     assert not plan.refusals, [str(refusal) for refusal in plan.refusals]
     places = dict(plan.placements)
     for number, planned in enumerate(plan.new_nodes):
         # As provisioning would: what a command left without a place costs what it costs.
         name = f"{len(after.claims)}-p{number}"
-        after = _launched(after, planned, name, types, now)
+        after = _launched(after, _meant(planned) if intended else planned, name, types, born)
         places.update(dict.fromkeys(planned.pods, f"node-{name}"))
     for key, name in places.items():
         pod = replace(after.pods[key], node_name=name, unschedulable=False, phase="Running")
@@ -89,7 +99,11 @@ def carried_out(snapshot, decisions, types, now=NOW):
     return after
 
 
-def _launched(snapshot, planned, name, types, now):
+def _meant(planned):
+    return replace(planned, alternatives=planned.alternatives[:1])
+
+
+def _launched(snapshot, planned, name, types, born):
     named = {kind.name: kind for kind in types}
     price, kind, offering = max(
         (
@@ -110,7 +124,7 @@ def _launched(snapshot, planned, name, types, now):
         CAPACITY_TYPE: offering.capacity_type,
     }
     conditions = tuple(
-        Condition(each, "True", each, "", now - 1e6)
+        Condition(each, "True", each, "", born)
         for each in (LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION)
     )
     claim = NodeClaim(
@@ -120,7 +134,7 @@ def _launched(snapshot, planned, name, types, now):
         labels=labels,
         provider_id=f"aws:///{offering.zone}/i-{name}",
         node_name=f"node-{name}",
-        created_at=now - 1e6,
+        created_at=born,
         conditions=conditions,
         capacity=kind.capacity,
         allocatable=kind.allocatable,
@@ -132,7 +146,7 @@ def _launched(snapshot, planned, name, types, now):
         capacity=kind.capacity,
         allocatable=kind.allocatable,
         ready=True,
-        created_at=now - 1e6,
+        created_at=born,
     )
     return apply(apply(snapshot, events.ClaimSeen(claim)), events.NodeSeen(node))
 

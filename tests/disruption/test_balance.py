@@ -147,5 +147,5 @@ def test_of_two_moves_that_save_alike_the_one_with_fewer_evictions_goes_first():
         for name, number in (("a", 3), ("b", 30))
     )
     worth = Exchange(0.01)
-    assert worth.better(few, many)
-    assert worth.better(replace(many, price_after=0.1), few)
+    assert worth.value(few) > worth.value(many)
+    assert worth.value(replace(many, price_after=0.1)) > worth.value(few)

@@ -390,3 +390,54 @@ def test_a_move_is_made_for_what_it_saves_once_the_pods_that_are_left_over_have_
     assert {"leaves", "x", "y"} <= {*command.claims}
     assert not command.replacements
     assert 0 < command.price_after < 0.5 * command.price_before
+
+
+def test_a_node_is_replaced_by_several_that_cost_less_together():
+    """Five pods of 1800m: 9 CPU of 16, and what holds them in one node is the node itself."""
+    seen = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", 5, cpu="1800m"))
+    command = only_command(decide(seen))
+    assert command.claims == ("a",)
+    assert sorted(node.instance_type for node in command.replacements) == ["medium", "xlarge"]
+    assert command.price_after < command.price_before
+
+
+@pytest.mark.parametrize(("half", "launched"), [(0.47, 2), (0.484, 0)])
+def test_each_node_more_than_end_must_save_another_percent(half, launched):
+    """A node of 1 USD, two pods on it, becomes two parts only where these save 3.12 %, and 1 % more."""
+    whole, part = instance_type("whole", 8, 8, price=1.0), instance_type("part", 4, 8, price=half)
+    seen = cluster(POOL, node_of(POOL, "a", "whole", types={"whole": whole}), on("a", 2, cpu="3"))
+    commands = decide(seen, (whole, part)).commands
+    assert [len(command.replacements) for command in commands] == ([launched] if launched else [])
+
+
+def half_left(*things):
+    """A large node and a small one, both half empty, among others."""
+    large = [node_of(POOL, "large", "2xlarge"), on("large", 3, cpu="2400m")]
+    return cluster(POOL, large, [node_of(POOL, "other", "large"), on("other", cpu="100m")], *things)
+
+
+def test_in_a_small_cluster_the_command_that_is_worth_more_goes_before_a_node_whose_pods_fit_elsewhere():
+    """The pod of `other` fits on `large`, and would be evicted there a second time."""
+    command = only_command(decide(half_left()))
+    assert command.claims == ("large", "other")
+    assert [node.instance_type for node in command.replacements] == ["xlarge"]
+    assert command.evictions == 4
+
+
+def test_in_a_large_cluster_nodes_whose_pods_fit_elsewhere_go_first():
+    kept = {"annotations": {DO_NOT_EVICT: "true"}}
+    full = [[node_of(POOL, f"full-{n}", "small"), on(f"full-{n}", cpu="800m", **kept)] for n in range(19)]
+    command = only_command(decide(half_left(full)))
+    assert command.claims == ("other",)
+    assert command.replacements == ()
+
+
+def test_a_node_whose_pods_fit_elsewhere_says_that_a_command_goes_first_that_is_worth_more():
+    """No command ends more than two nodes: the large one and one of the others are worth more than those."""
+    third = [node_of(POOL, "third", "large"), on("third", cpu="100m")]
+    decisions = decide(half_left(third), most_nodes=2)
+    command = only_command(decisions)
+    (left,) = {"other", "third"}.difference(command.claims)
+    assert "large" in command.claims
+    assert verdict(decisions, left).code == "NotReached"
+    assert "worth more" in verdict(decisions, left).message

@@ -105,11 +105,11 @@ def test_a_move_that_only_waits_does_not_take_the_room_of_another():
 
 
 def test_of_moves_found_together_the_ones_that_are_still_right_are_made():
-    seen = cluster(POOL, wasteful("a"), wasteful("b"), wasteful("c"))
-    commands = a_command(seen, DisruptionPolicy()).commands
+    seen, policy = cluster(POOL, *map(wasteful, "abcd")), DisruptionPolicy(most_nodes=2)
+    commands = a_command(seen, policy).commands
     (pod,) = on(commands[0].claims[0], cpu="500m", app="late", annotations={DO_NOT_DISRUPT: "true"})
     later = apply(seen, events.PodSeen(pod))
-    made = [each.command for each in revalidated(later, commands) if each.command is not None]
+    made = [each.command for each in revalidated(later, commands, policy) if each.command is not None]
     assert made
     assert all(commands[0].claims[0] not in command.claims for command in made)
 

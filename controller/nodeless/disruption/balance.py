@@ -13,8 +13,9 @@ ends, for hundreds of evictions are not worth a few percent:
 
     least saving = 3 % * (1 + disturbance for each node that ends / 50), at most 15 %
 
-and of several replacements that could be made the one goes first that saves most once its evictions are
-taken off, each at 5 % of what an hour of an average pod costs.
+and 1 % more for each node that is launched beyond the number of those that end, since larger nodes are
+fewer to look after. Of several commands that could be made the one goes first that saves most once its
+evictions are taken off, each at 5 % of what an hour of an average pod costs.
 
 A replacement costs money, too: for about a minute and a half it runs beside what it replaces. It must have
 saved that again in as long as the youngest of its nodes has run, since nobody knows better how long it will
@@ -43,6 +44,8 @@ from nodeless.state.disruption_cost import disturbance_of
 LEAST_SCORE = 0.5
 #: Disturbance of a node for which a replacement must save as much again as for one without, and how often.
 ONCE_MORE, MOST_TIMES = 50.0, 5.0
+#: Part of the price of what ends that each node beyond their number must save.
+EACH_NODE_MORE = 0.01
 #: Part of an average pod's price that an eviction counts as where commands are compared.
 EVICTION_SHARE = 0.05
 
@@ -75,10 +78,17 @@ def totals_of(snapshot: Snapshot, catalog: Catalog) -> dict[str, Totals]:
     return {key: Totals(*total) for key, total in sums.items()}
 
 
-def least_saving(ending: Sequence[Candidate], least: float) -> float:
-    """The part of their price that a replacement of these nodes must save; `least` where nobody is moved."""
+def least_saving(ending: Sequence[Candidate], least: float, launched: int = 0) -> float:
+    """The part of their price that a replacement of these nodes must save.
+
+    Args:
+        ending: The nodes.
+        least: The part where nobody is moved.
+        launched: How many nodes take their place.
+    """
     moved = sum(candidate.disturbance - 1.0 for candidate in ending) / max(len(ending), 1)
-    return least * min(1.0 + moved / ONCE_MORE, MOST_TIMES)
+    more = max(launched - len(ending), 0)
+    return least * min(1.0 + moved / ONCE_MORE, MOST_TIMES) + EACH_NODE_MORE * more
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +104,14 @@ class Exchange:
         price = sum(candidate.price or 0.0 for candidate in candidates)
         return cls(EVICTION_SHARE * price / pods if pods else 0.0)
 
-    def better(self, command: Command, other: Command) -> bool:
-        """Whether a command is to be preferred to another."""
-        return self._value(command) > self._value(other)
-
-    def _value(self, command: Command) -> float:
+    def value(self, command: Command) -> float:
+        """What a command is worth in US dollars an hour: of two the one that is worth more goes first."""
         return command.saving - self.eviction * command.evictions
+
+    def worth(self, ending: Sequence[Candidate], bought: float) -> float:
+        """The same of a command that ends these nodes and launches for so many US dollars an hour."""
+        price = sum(candidate.price or 0.0 for candidate in ending)
+        return price - bought - self.eviction * sum(len(candidate.pods) for candidate in ending)
 
 
 class BalancedScore:

@@ -2,14 +2,15 @@
 
 Problem: choose a set of candidates to end and replacements to launch so that every pod of
 the candidates has a place, the replacements surely cost less than the candidates, budgets
-hold, and the price saved for each unit of disturbance is large. Three searches, first find
-counts:
+hold, and the price saved for each unit of disturbance is large. Three searches:
 
 1. deletions: candidates by ratio; one goes if its pods fit on nodes that stay. All that are
    found go in one command, which is simulated once more as a whole.
 2. merges: sets of nodes against the cheapest nodes for all their pods. The sets are those that the target
-   suggests, the solver's plan for all pods that may move (`sets`).
-3. a single replacement.
+   suggests, the solver's plan for all pods that may move (`sets`). In a small cluster they are searched even
+   where nodes can go, and the command that is worth more is made: once the pods have moved to the largest
+   node, what would have been cheaper for all of them is out of reach, or moves them a second time.
+3. a single replacement, where there is neither.
 
 `node_capacity` discards most candidates without a simulation; a trial then runs the solver on the few
 nodes that may take the pods, and so do merges; every command is confirmed by the solver on the whole
@@ -21,11 +22,11 @@ themselves on a steady workload.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from math import fsum, inf, isfinite
+from math import fsum, isfinite
 
 from immutables import Map
 
-from nodeless.disruption.balance import BalancedScore, Exchange, least_saving
+from nodeless.disruption.balance import EACH_NODE_MORE, BalancedScore, Exchange, least_saving
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.least_prices import LeastPrices
@@ -33,7 +34,7 @@ from nodeless.disruption.node_capacity import NodeCapacity
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.searches import Searches
-from nodeless.disruption.sets import candidate_sets
+from nodeless.disruption.sets import CandidateSet, candidate_sets, price_shares
 from nodeless.disruption.simulation import Outcome, apply_command, price_alone, simulate_scheduling
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog, InstanceType
@@ -45,10 +46,11 @@ from nodeless.scheduling import FEWEST_NODES, Policy
 
 #: Trials of single replacements in one pass; the others have their turn in the next ones.
 _MOST_SINGLES = 200
-#: In a cluster of so many nodes, what first fit finds no better place for is packed more thoroughly: so
-#: many pods in one pass, each set counting for some at least, with so many seconds of work for a set at most
-#: (4 ms on average for sets of a few pods).
-_THOROUGH_NODES = 20
+#: A cluster of so many nodes is small.
+_SMALL = 20
+#: There, what first fit finds no better place for is packed more thoroughly: so many pods in one pass, each
+#: set counting for some at least, with so many seconds of work for a set at most (4 ms on average for sets
+#: of a few pods).
 _THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.25
 #: A fee for each node with which a plan of fewer nodes is looked for, as a part of what a node may cost.
 _FEE = 1 / 8
@@ -84,7 +86,7 @@ class Consolidation:
         self._now = now
         self._closed = closed
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
-        self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _THOROUGH_NODES else 0
+        self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _SMALL else 0
         self.verdicts: dict[str, Verdict] = {}
 
     @property
@@ -119,7 +121,17 @@ class Consolidation:
     def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Command | None:
         """The best command among the candidates; `left`: nodes that each pool's budgets still allow."""
         ordered = sorted(candidates, key=lambda candidate: (-candidate.ratio, candidate.name))
-        return self._deletions(ordered, left) or self._merges(ordered, left) or self._single(ordered, left)
+        deletions = self._deletions(ordered, left)
+        if deletions is None:
+            return self._merges(ordered, left) or self._single(ordered, left)
+        if len(self._snapshot.nodes) > _SMALL:
+            return deletions
+        found = self._merges(ordered, left, deletions) or deletions
+        for candidate in ordered:
+            if candidate.name in deletions.claims and candidate.name not in found.claims:
+                text = "its pods have room on other nodes, but a command that is worth more goes first"
+                self.verdicts[candidate.name] = Verdict(VerdictCode.NOT_REACHED, text)
+        return found
 
     def again(self, candidates: Sequence[Candidate], command: Command) -> Command | str:
         """What a command of an earlier search is now, by the same questions; or why it is none any more."""
@@ -218,13 +230,16 @@ class Consolidation:
             going = going[: (len(going) + 1) // 2] if len(going) > 1 else []
         return None
 
-    def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Command | None:
-        best: Command | None = None
-        score = Exchange.of(ordered)
-        for candidate_set in candidate_sets(self._target(ordered), ordered, left, self._policy.most_nodes):
+    def _merges(
+        self, ordered: Sequence[Candidate], left: dict[str, int], best: Command | None = None
+    ) -> Command | None:
+        """The best of merges and of the best command so far."""
+        exchange = Exchange.of(ordered)
+        for worth, bound, candidate_set in self._promising_sets(ordered, left, exchange):
+            if best is not None and worth <= exchange.value(best):
+                break
             self._at.on(*(each.name for each in candidate_set))
-            bound = self._least_prices.of(candidate_set)
-            if bound >= self._limit(candidate_set) or self._refusal_at_best(candidate_set, bound) is not None:
+            if self._refusal_at_best(candidate_set, bound) is not None:
                 continue
             found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
             if isinstance(found, str):
@@ -232,10 +247,28 @@ class Consolidation:
             command = _command(candidate_set, found)
             if self._score.refusal(candidate_set, command.saving, found.expected) is not None:
                 continue
-            if best is None or score.better(command, best):
+            if best is None or exchange.value(command) > exchange.value(best):
                 best = command
         self._at.on()
         return best
+
+    def _promising_sets(
+        self, ordered: Sequence[Candidate], left: dict[str, int], exchange: Exchange
+    ) -> list[tuple[float, float, CandidateSet]]:
+        """What a command with a set is likely worth, what new capacity costs it at least, and the set.
+
+        Those first that are likely worth most: what is likely worth less than a command that is found is not
+        searched. What the pods of a set cost at the target is what they would likely cost.
+        """
+        target = self._target(ordered)
+        shares = price_shares(target, ordered)
+        found = []
+        for candidate_set in candidate_sets(target, ordered, left, self._policy.most_nodes):
+            bound = self._least_prices.of(candidate_set)
+            if bound < self._limit(candidate_set):
+                likely = sum(shares.get(pod.key, 0.0) for each in candidate_set for pod in each.pods)
+                found.append((exchange.worth(candidate_set, max(bound, likely)), bound, candidate_set))
+        return sorted(found, key=lambda each: -each[0])
 
     def _target(self, ordered: Sequence[Candidate]) -> Sequence[PlannedNode]:
         """What would be bought for all pods that may move, were their nodes not there."""
@@ -323,10 +356,10 @@ class Consolidation:
                 text += f" (a command must save {least_saving([candidate], self._policy.least_saving):.0%})"
         self._stay(candidate, f"{earlier.message}; {text}" if earlier is not None else text)
 
-    def _limit(self, candidates: Sequence[Candidate]) -> float:
-        """What replacements must cost less than."""
+    def _limit(self, candidates: Sequence[Candidate], launched: int = 0) -> float:
+        """What so many replacements must cost less than."""
         price = sum(candidate.price or 0.0 for candidate in candidates)
-        return price * (1 - least_saving(candidates, self._policy.least_saving))
+        return price * (1 - least_saving(candidates, self._policy.least_saving, launched))
 
     def _replacement(
         self, candidates: Sequence[Candidate], world: Snapshot | None = None
@@ -364,8 +397,7 @@ class Consolidation:
             solving = replace(solving, as_bound=self._policy.as_bound)
         outcome = self._simulate(candidates, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(candidates):
-            # More nodes than before are no command; fewer may still be cheaper.
-            outcome = self._fewer(outcome, candidates, below, solving, world)
+            outcome = self._with_node_fees(outcome, candidates, below, solving, world)
         if not outcome.placed:
             return outcome.reason
         found: Replacement | str = Replacement((), 0.0, 0.0)
@@ -374,11 +406,11 @@ class Consolidation:
         if isinstance(found, str) or not outcome.spill:
             return found
         spilled = self._spill_price(outcome)
-        if found.worst + spilled >= self._limit(candidates):
+        if found.worst + spilled >= self._limit(candidates, len(found.nodes)):
             return _left_over(outcome, spilled)
         return replace(found, worst=found.worst + spilled, expected=found.expected + spilled)
 
-    def _fewer(
+    def _with_node_fees(
         self,
         many: Outcome,
         candidates: Sequence[Candidate],
@@ -386,26 +418,34 @@ class Consolidation:
         solving: Policy,
         world: Snapshot | None,
     ) -> Outcome:
-        """The cheapest plan that is found with no more nodes than end, where the plan `many` has more.
+        """The best that is found where the cheapest plan, `many`, launches more nodes than end.
 
-        A fee for each node makes plans of fewer nodes cheaper than those of many. What the limit leaves above
-        the price of `many`, as the fee of the nodes that are too many, makes every plan without those that
-        costs less than the limit cheaper than `many`; but neither is found surely, so another is tried.
+        A node more costs what it must save (`least_saving`). A fee for each node makes plans of fewer nodes
+        cheaper than those of many. What the limit leaves above the price of `many`, as the fee of the nodes
+        that are too many, makes every plan without those that costs less than the limit cheaper than `many`;
+        but none is found surely, so others are tried.
         """
-        best = self._simulate(candidates, below, replace(solving, packing=FEWEST_NODES), world)
-        least = fsum(node.price for node in best.new_nodes) if best.placed else inf
-        left = self._limit(candidates) - fsum(node.price for node in many.new_nodes)
-        fees = [_FEE * self._limit(candidates) / len(candidates)]
-        if left > 0:
-            fees.append(left / (len(many.new_nodes) - len(candidates)))
-        for fee in fees:
-            other = self._simulate(
-                candidates, below, replace(solving, node_fee=solving.node_fee + fee), world
-            )
-            price = fsum(node.price - fee for node in other.new_nodes)
-            if other.placed and len(other.new_nodes) <= len(candidates) and price < least:
+        limit, price = self._limit(candidates), fsum(node.price for node in many.new_nodes)
+        more = len(many.new_nodes) - len(candidates)
+        fees = [EACH_NODE_MORE * limit, _FEE * limit / len(candidates)]
+        if limit > price:
+            fees.append((limit - price) / more)
+        others = [replace(solving, packing=FEWEST_NODES)]
+        others += [replace(solving, node_fee=solving.node_fee + fee) for fee in fees]
+        best, least = many, price + self._extra(many, candidates)
+        for policy in others:
+            other = self._simulate(candidates, below, policy, world)
+            if not other.placed:
+                continue
+            fee = policy.node_fee - solving.node_fee
+            price = fsum(node.price - fee for node in other.new_nodes) + self._extra(other, candidates)
+            if price < least:
                 best, least = other, price
         return best
+
+    def _extra(self, outcome: Outcome, candidates: Sequence[Candidate]) -> float:
+        """What the nodes beyond the number of those that end must save, in US dollars an hour."""
+        return self._limit(candidates) - self._limit(candidates, len(outcome.new_nodes))
 
     @property
     def _bound(self) -> Policy:

@@ -67,11 +67,8 @@ def cheaper_replacement(
     policy: DisruptionPolicy,
 ) -> Replacement | str:
     """The planned nodes narrowed to what is cheaper than the candidates, or why there is nothing."""
-    if len(planned) > len(candidates):
-        # More nodes than before for a little less money is churn: the next pass would move them again.
-        return f"its pods need {len(planned)} new nodes, more than the {len(candidates)} that would end"
     price = sum(candidate.price or 0.0 for candidate in candidates)
-    least_part = least_saving(candidates, policy.least_saving)
+    least_part = least_saving(candidates, policy.least_saving, len(planned))
     limit = price * (1 - least_part)
     types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used_types(planned, catalog).items()}
     options = [_options(node, types[str(node.pool)]) for node in planned]
@@ -83,7 +80,7 @@ def cheaper_replacement(
     if sum(least) >= limit:
         return (
             f"nothing cheaper holds its pods: at least {sum(least):.4f} USD/h against {price:.4f} USD/h now"
-            f" (a command must save {least_part:.0%})"
+            f" ({_condition(len(planned), len(candidates))} must save {least_part:.0%})"
         )
     # What is paid for already may cost nothing.
     factor = limit / sum(least) if sum(least) else 1.0
@@ -97,6 +94,10 @@ def cheaper_replacement(
     nodes = tuple(_narrow(node, option) for node, option in zip(planned, kept, strict=True))
     worst = sum(max(option.worst for option in some) for some in kept)
     return Replacement(nodes, worst, sum(node.price for node in nodes))
+
+
+def _condition(launched: int, ended: int) -> str:
+    return "a command" if launched <= ended else f"a command with {launched} nodes in place of {ended}"
 
 
 def _options_to_request(

@@ -12,6 +12,7 @@ from itertools import combinations
 
 from nodeless.disruption.candidates import Candidate
 from nodeless.model.plan import PlannedNode
+from nodeless.model.resources import CPU, MEMORY
 
 #: Sizes of prefixes, besides the largest one.
 _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
@@ -42,6 +43,24 @@ def candidate_sets(
             key = frozenset(candidate.name for candidate in kept)
             found.setdefault(key, tuple(sorted(kept, key=lambda candidate: place[candidate.name])))
     return list(found.values())
+
+
+def price_shares(target: Sequence[PlannedNode], candidates: Sequence[Candidate]) -> dict[str, float]:
+    """What each pod costs at the target, by pod key, in US dollars an hour; none where it moves to a node.
+
+    A node's price is shared by what its pods ask for, half of it by processors and half by memory.
+    """
+    requests = {pod.key: dict(pod.shape.requests) for candidate in candidates for pod in candidate.pods}
+    shares: dict[str, float] = {}
+    for node in target:
+        keys = [key for key in node.pods if key in requests]
+        for name in (CPU, MEMORY):
+            amounts = [requests[key].get(name, 0) for key in keys]
+            whole = sum(amounts)
+            for key, amount in zip(keys, amounts, strict=True):
+                part = amount / whole if whole else 1 / len(keys)
+                shares[key] = shares.get(key, 0.0) + node.price * part / 2
+    return shares
 
 
 def _sets(

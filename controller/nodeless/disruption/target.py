@@ -4,8 +4,9 @@ The target is one solve: the nodes that may be consolidated now are taken away, 
 and its room, and new nodes are planned for the rest. Its price is what the cluster would cost if one began
 anew; the difference to today's is the distance. The path is what consolidation would do, one command after
 the other, each of them carried out on the snapshot: each is right by itself and within the budgets, and none
-needs the next one. It may end before the target: a command must save enough, launch no more nodes than end,
-and leave a spot node alone that only another spot node could replace.
+needs the next one. It may end before the target: a command must save enough, more with each node that it
+launches beyond the number of those that end, and leave a spot node alone that only another spot node could
+replace.
 """
 
 from dataclasses import dataclass, replace
