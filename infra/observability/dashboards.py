@@ -57,6 +57,7 @@ class Panel:
         help: What it means, where the title does not say it.
         single: A figure instead of lines.
         stacked: Lines on top of each other.
+        negative: Lines may be below zero.
     """
 
     title: str
@@ -65,6 +66,7 @@ class Panel:
     help: str = ""
     single: bool = False
     stacked: bool = False
+    negative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,30 @@ CAPACITY = Page(
                     "Cost an hour by pool",
                     (Query("max by (nodepool) (karpenter_nodepools_cost_total)", "{{nodepool}}"),),
                     _DOLLARS,
+                    "Nodes of unknown price are not in it.",
                     stacked=True,
+                ),
+                Panel(
+                    "Cost an hour by part of the bill",
+                    (
+                        Query(
+                            "sum by (part) (max by (part, nodepool) (nodeless_nodes_bill_dollars_per_hour))",
+                            "{{part}}",
+                        ),
+                    ),
+                    _DOLLARS,
+                    "Adjustments are negative where they are discounts. Nodes of unknown price are not in it.",
+                    negative=True,
+                ),
+                Panel(
+                    "Nodes with parts of unknown price",
+                    (
+                        Query(
+                            "max by (part, nodepool) (nodeless_nodes_bill_unknown_parts)",
+                            "{{nodepool}} {{part}}",
+                        ),
+                    ),
+                    help="Such a part is in no price, so the bill is higher than the cost shown.",
                 ),
                 Panel(
                     "Plan and lower bound",
@@ -471,7 +496,9 @@ def _build_panel(panel: Panel, width: int) -> stat.Panel | timeseries.Panel:
         built: stat.Panel | timeseries.Panel = stat.Panel().height(_HEIGHT // 2)
     else:
         legend = common.VizLegendOptions().display_mode(LegendDisplayMode.LIST).show_legend(show_legend=True)
-        lines = timeseries.Panel().height(_HEIGHT).fill_opacity(20 if panel.stacked else 5).min(0)
+        lines = timeseries.Panel().height(_HEIGHT).fill_opacity(20 if panel.stacked else 5)
+        if not panel.negative:
+            lines = lines.min(0)
         lines = lines.legend(legend.placement(LegendPlacement.BOTTOM).calcs([]))
         if panel.stacked:
             lines = lines.stacking(common.StackingConfig().mode(StackingMode.NORMAL))

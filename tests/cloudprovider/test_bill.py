@@ -217,7 +217,7 @@ def test_a_setting_turns_each_part_off(left_out, name):
         return {each.name for each in priced(a_type("t3.large"), node_class, terms=terms).parts}
 
     assert names(frozenset(bill.PARTS)) - names(frozenset(bill.PARTS) - {left_out}) == {name}
-    assert names(frozenset()) == set()
+    assert names(frozenset()) == {"instance"}
 
 
 def test_adjustments_change_the_instance_and_leave_the_rest():

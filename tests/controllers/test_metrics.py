@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from nodeless.cloudprovider import CloudUnavailable
 from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.kube.workqueue import KeyedQueue
+from nodeless.model.bill import Bill, BillPart
 from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -288,10 +289,67 @@ def test_a_pool_shows_what_its_nodes_cost_at_the_prices_of_its_catalog():
     offers = (Offering("us-east-1a", "spot", 0.03), Offering("us-east-1a", "on-demand", 0.1))
     sold = instance_type("m5.large", 2, 8, offerings=offers)
     name = f'karpenter_nodepools_cost_total{{nodepool="{pool.name}"}}'
-    metrics.disruption.show_costs(snapshot, {str(pool.reference): (sold,)})
+    metrics.disruption.show_costs(snapshot, {str(pool.reference): (sold,)}, 0.0)
     assert collected(metrics)[name] == 0.09
-    metrics.disruption.show_costs(Snapshot(), {})
+    metrics.disruption.show_costs(snapshot, {str(pool.reference): (sold,)}, 0.01)
+    assert collected(metrics)[name] == 0.12
+    metrics.disruption.show_costs(Snapshot(), {}, 0.0)
     assert name not in collected(metrics)
+
+
+def test_a_pools_bill_is_shown_by_part_until_the_pool_is_gone():
+    metrics, pool = Metrics(), factories.a_pool()
+    bill = Bill(0.03, (BillPart("volumes", 0.002), BillPart("public IPv4", None, "subnets decide")))
+    offer = Offering("us-east-1a", "spot", 0.032, bill=bill)
+    labels = {INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", CAPACITY_TYPE: "spot"}
+    claims = [
+        *(factories.an_initialized_claim(f"{n}", labels=labels) for n in range(2)),
+        factories.an_initialized_claim("other", labels={**labels, INSTANCE_TYPE: "new9.large"}),
+    ]
+    snapshot = reduce(apply, [PoolSeen(pool), *map(ClaimSeen, claims)], Snapshot())
+    catalog = {str(pool.reference): (instance_type("m5.large", 2, 8, offerings=(offer,)),)}
+
+    def shown(name):
+        start = f"nodeless_nodes_bill_{name}{{"
+        return {
+            series.split('part="')[1].split('"')[0]: value
+            for series, value in collected(metrics).items()
+            if series.startswith(start) and f'nodepool="{pool.name}"' in series
+        }
+
+    metrics.disruption.show_costs(snapshot, catalog, 0.01)
+    dollars = shown("dollars_per_hour")
+    assert dollars == {"instance": 0.06, "volumes": 0.004, "node fee": 0.02}
+    total = collected(metrics)[f'karpenter_nodepools_cost_total{{nodepool="{pool.name}"}}']
+    assert total == pytest.approx(sum(dollars.values()))
+    assert shown("unknown_parts") == {"instance": 1, "volumes": 0, "public IPv4": 2, "node fee": 0}
+    metrics.disruption.show_costs(Snapshot(), {}, 0.01)
+    assert not shown("dollars_per_hour")
+    assert not shown("unknown_parts")
+
+
+@pytest.mark.parametrize(
+    "offers",
+    [
+        (),
+        (Offering("us-east-1a", "spot", 0.0, available=False),),
+        (Offering("us-east-1a", "spot", float("nan")),),
+        (Offering("us-east-1a", "spot", -1.0),),
+        (Offering("us-east-1a", "spot", float("inf")),),
+    ],
+)
+def test_nodes_of_unknown_price_are_told_and_are_not_free(offers):
+    metrics, pool = Metrics(), factories.a_pool()
+    labels = {INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", CAPACITY_TYPE: "spot"}
+    claim = factories.an_initialized_claim(labels=labels)
+    snapshot = reduce(apply, [PoolSeen(pool), ClaimSeen(claim)], Snapshot())
+    catalog = {str(pool.reference): (instance_type("m5.large", 2, 8, offerings=offers),)}
+    metrics.disruption.show_costs(snapshot, catalog, 0.01)
+    series = collected(metrics)
+    told = f'nodeless_nodes_bill_unknown_parts{{nodepool="{pool.name}",part="instance"}}'
+    assert series[told] == 1
+    assert not any(name.startswith("karpenter_nodepools_cost_total{") for name in series)
+    assert not any(name.startswith("nodeless_nodes_bill_dollars_per_hour{") for name in series)
 
 
 def test_version_ones_names_show_the_same_figures():

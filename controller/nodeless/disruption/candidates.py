@@ -191,12 +191,13 @@ class Prices:
         return self.at(pool.key, node.instance_type, node.zone, node.capacity_type)
 
     def at(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> float | None:
-        """The price at which a pool, by key, buys such a node; None: it does not."""
+        """The price at which a pool, by key, buys such a node; None: it does not, or nobody prices it."""
         known = self._known.get(pool)
         if known is None:
             known = self._known[pool] = {
                 (instance_type_.name, offering.zone, offering.capacity_type): offering.price
                 for instance_type_ in self._catalog.get(pool, ())
                 for offering in instance_type_.offerings
+                if offering.price_known
             }
         return known.get((instance_type, zone, capacity_type))

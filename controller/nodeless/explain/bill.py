@@ -1,10 +1,14 @@
 """The bill of a node in words: its parts, and which of them are not known."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from nodeless.model.bill import BillPart
+from nodeless.explain.node_prices import NodePrices
+from nodeless.model.bill import INSTANCE, NODE_FEE, BillPart
+from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +55,58 @@ def sums(bills: Iterable[Sequence[BillPart]]) -> tuple[BillSum, ...]:
             if part.dollars is not None:
                 dollars.setdefault(part.name, []).append(part.dollars)
     return tuple(BillSum(name, fsum(each)) for name, each in dollars.items())
+
+
+def unknown_parts(bills: Iterable[Sequence[BillPart]]) -> dict[str, int]:
+    """Of how many nodes each part is not known; 0 for a part that is known of all."""
+    unknown: dict[str, int] = {}
+    for parts in bills:
+        missing = {part.name for part in parts if not part.known}
+        for name in dict.fromkeys(part.name for part in parts):
+            unknown[name] = unknown.get(name, 0) + (name in missing)
+    return unknown
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBill:
+    """What the nodes of a pool cost an hour, by part."""
+
+    nodes: int
+    parts: Mapping[str, float]
+    """Dollars an hour of the nodes of which the instance's price is known; a part that is known of none of
+    them is missing."""
+    unknown: Mapping[str, int]
+    """Of how many nodes a part is not known; 0 for a part that is known of all."""
+
+    @property
+    def total(self) -> float | None:
+        """Dollars an hour of the nodes whose price is known; None: there are nodes, and it is of none."""
+        unpriced = self.unknown.get(INSTANCE, 0)
+        return None if self.nodes and unpriced == self.nodes else fsum(self.parts.values())
+
+
+def pool_bills(snapshot: Snapshot, catalog: Catalog, node_fee: float = 0.0) -> dict[str, PoolBill]:
+    """The bill of each pool, by name: of the claims that have an instance, at what such a node costs now.
+
+    A node whose instance has no known price counts there, and in no sum: the rest of its bill goes by that.
+
+    Args:
+        snapshot: With the pools and their claims.
+        catalog: What pools may buy, at the prices of nodes without the fee.
+        node_fee: Dollars an hour that each node costs besides.
+    """
+    prices = NodePrices(catalog)
+    fee = (BillPart(NODE_FEE, node_fee),) if node_fee else ()
+    bills: dict[str, list[tuple[BillPart, ...]]] = {pool.name: [] for pool in snapshot.pools.values()}
+    for claim in snapshot.claims.values():
+        if not claim.provider_id:
+            continue
+        zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
+        offering = prices.find(str(claim.pool), claim.instance_type, zone, capacity_type)
+        parts = (BillPart(INSTANCE, None),) if offering is None else (*offering.parts, *fee)
+        bills.setdefault(claim.pool.name, []).append(parts)
+    return {name: _pool_bill(listed) for name, listed in bills.items()}
+
+
+def _pool_bill(bills: Sequence[Sequence[BillPart]]) -> PoolBill:
+    return PoolBill(len(bills), {each.name: each.dollars for each in sums(bills)}, unknown_parts(bills))

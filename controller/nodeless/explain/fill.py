@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from nodeless.explain.node_prices import NodePrices
+from nodeless.model.bill import BillPart
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
 from nodeless.model.nodes import Node, NodeClaim
@@ -44,6 +46,8 @@ class NodeFill:
     daemons: Resources = field(hash=False)
     """What DaemonSets take of a new node; on nodes that exist their pods are among the shares."""
     shares: tuple[Share, ...]
+    parts: tuple[BillPart, ...] = ()
+    """What the price is made of, the instance first; none where it is not known."""
 
     @property
     def used(self) -> dict[str, int]:
@@ -74,17 +78,18 @@ def existing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[No
     for key, name in plan.placements.items():
         arriving.setdefault(name, []).append(snapshot.pods[key])
     moved = {key for node in plan.new_nodes for key in node.pods} | set(plan.placements)
+    prices = NodePrices(catalog)
     fills = []
     for name, node in sorted(snapshot.nodes.items()):
         claim = snapshot.claim_of(node)
         staying = [pod for pod in snapshot.pods_on(name) if not pod.terminal and pod.key not in moved]
         guests = [*arriving.get(name, ()), *(arriving.get(claim.name, ()) if claim else ())]
-        fills.append(_existing_node(node, node.labels, node.allocatable, EXISTING, catalog, staying, guests))
+        fills.append(_existing_node(node, node.labels, node.allocatable, EXISTING, prices, staying, guests))
     for name, claim in sorted(snapshot.claims.items()):
         if snapshot.node_of(claim) is None and claim.deletion_timestamp is None:
             fills.append(
                 _existing_node(
-                    claim, claim.labels, claim.allocatable, STARTING, catalog, (), arriving.get(name, ())
+                    claim, claim.labels, claim.allocatable, STARTING, prices, (), arriving.get(name, ())
                 )
             )
     return tuple(fills)
@@ -108,6 +113,7 @@ def _new_node(
         {} if kind is None else kind.allocatable,
         {resource: amount for resource, amount in daemons.items() if amount > 0},
         shares,
+        offering.parts,
     )
 
 
@@ -116,12 +122,13 @@ def _existing_node(
     labels: Mapping[str, str],
     allocatable: Resources,
     state: str,
-    catalog: Catalog,
+    prices: NodePrices,
     staying: Iterable[Pod],
     arriving: Iterable[Pod],
 ) -> NodeFill:
     pool = str(thing.pool) if isinstance(thing, NodeClaim) else _pool(labels)
     zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
+    offering = prices.find(pool, thing.instance_type, zone, capacity_type)
     return NodeFill(
         thing.name,
         state,
@@ -129,10 +136,11 @@ def _existing_node(
         thing.instance_type,
         zone,
         capacity_type,
-        _price(catalog, pool, thing.instance_type, zone, capacity_type),
+        None if offering is None else offering.price,
         allocatable,
         {},
         _shares(staying, arriving),
+        () if offering is None else offering.parts,
     )
 
 
@@ -166,19 +174,3 @@ def _pool(labels: Mapping[str, str]) -> str:
         if key in labels:
             return f"{kind}/{labels[key]}"
     return ""
-
-
-def _price(catalog: Catalog, pool: str, name: str, zone: str, capacity_type: str) -> float | None:
-    """Of the pool's own offering, else of any pool's; a node without capacity type is taken as on-demand."""
-    wanted = capacity_type or "on-demand"
-    for key in (pool, *sorted(catalog)):
-        for kind in catalog.get(key, ()):
-            if kind.name == name:
-                prices = [
-                    offering.price
-                    for offering in kind.offerings
-                    if offering.capacity_type == wanted and offering.zone == zone and offering.price > 0
-                ]
-                if prices:
-                    return min(prices)
-    return None

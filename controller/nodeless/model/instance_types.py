@@ -50,9 +50,9 @@ class Offering:
 
     @property
     def parts(self) -> tuple[BillPart, ...]:
-        """What the price is made of, the instance first; none where only the instance is priced."""
+        """What the price is made of, the instance first."""
         if self.bill is None:
-            return ()
+            return (BillPart(INSTANCE, self.price),)
         rest = self.price - self.bill.total
         fee = (BillPart(NODE_FEE, rest),) if abs(rest) > _CENTS_OF_NOTHING else ()
         return (BillPart(INSTANCE, self.bill.instance), *self.bill.parts, *fee)
@@ -88,6 +88,14 @@ class Offering:
     def priced(self) -> bool:
         """Whether the price is one: a number, not negative, not infinite."""
         return isinstance(self.price, int | float) and 0 <= self.price < float("inf")
+
+    @property
+    def price_known(self) -> bool:
+        """Whether somebody names its price.
+
+        One that nobody prices is at 0, and not available: it is not known, which is something else than free.
+        """
+        return self.priced and (self.price > 0 or self.available or self.bill is not None)
 
     def allowed_by(self, requirements: Requirements) -> bool:
         """Whether requirements on zone, capacity type and reservation allow it."""

@@ -5,16 +5,14 @@ v0.27 names what is done by method and action (`consolidation/replace`), v1 by r
 
 from collections import Counter
 from collections.abc import Mapping
-from math import isfinite
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Prices
 from nodeless.disruption.target import Target
+from nodeless.explain.bill import pool_bills
 from nodeless.model.disruption import Command, Decisions, DisruptionReason, VerdictCode
 from nodeless.model.instance_types import Catalog
-from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metric_types import DURATIONS, Count
 
@@ -120,13 +118,31 @@ class DisruptionMetrics:
             "What the empty nodes and the commands cost that only budgets hold",
             registry=registry,
         )
+        self._make_costs(registry)
+        self._make_budgets(registry)
+
+    def _make_costs(self, registry: CollectorRegistry) -> None:
         self.costs = Gauge(
             "karpenter_nodepools_cost_total",
-            "Dollars an hour that a pool's nodes cost, as far as their prices are known",
+            "Dollars an hour that a pool's nodes of known price cost, with all parts of their bills; "
+            "missing where no node's price is known",
             ["nodepool"],
             registry=registry,
         )
-        self._make_budgets(registry)
+        self.bills = Gauge(
+            "nodeless_nodes_bill_dollars_per_hour",
+            "Dollars an hour that a pool's nodes of known price cost, by part of their bills (instance, "
+            "CPU credits, license, volumes, public IPv4, adjustments, node fee)",
+            ["part", "nodepool"],
+            registry=registry,
+        )
+        self.unknown_parts = Gauge(
+            "nodeless_nodes_bill_unknown_parts",
+            "Nodes of a pool of which a part of the bill is not known; of those that lack the price of the "
+            "instance, no part is in any sum",
+            ["part", "nodepool"],
+            registry=registry,
+        )
 
     def _make_budgets(self, registry: CollectorRegistry) -> None:
         of = ["nodepool", "reason"]
@@ -156,18 +172,20 @@ class DisruptionMetrics:
         for code, count in sorted(stay.items()):
             self.undisrupted.labels(code).set(count)
 
-    def show_costs(self, snapshot: Snapshot, catalog: Catalog) -> None:
-        """Show what the nodes of each pool cost at the catalog's prices."""
-        costs = dict.fromkeys((pool.name for pool in snapshot.pools.values()), 0.0)
-        prices = Prices(catalog)
-        for claim in snapshot.claims.values():
-            zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
-            found = prices.at(str(claim.pool), claim.instance_type, zone, capacity_type)
-            if found is not None and isfinite(found):
-                costs[claim.pool.name] = costs.get(claim.pool.name, 0.0) + found
-        self.costs.clear()
-        for name, dollars in costs.items():
-            self.costs.labels(name).set(round(dollars, 6))
+    def show_costs(self, snapshot: Snapshot, catalog: Catalog, node_fee: float) -> None:
+        """Show what the nodes of each pool cost at the catalog's prices, and a fee for each, by part.
+
+        Series of pools that are gone, and of parts that no node of a pool has any more, disappear.
+        """
+        for gauge in (self.costs, self.bills, self.unknown_parts):
+            gauge.clear()
+        for name, bill in pool_bills(snapshot, catalog, node_fee).items():
+            if bill.total is not None:
+                self.costs.labels(name).set(round(bill.total, 6))
+            for part, dollars in bill.parts.items():
+                self.bills.labels(part, name).set(round(dollars, 6))
+            for part, nodes in bill.unknown.items():
+                self.unknown_parts.labels(part, name).set(nodes)
 
     def show_command(self, command: Command) -> None:
         """Count a command that begins."""

@@ -49,10 +49,8 @@ def _bill_type(
     instance_type: InstanceType, pool: str, parts: tuple[BillPart, ...], terms: BillTerms
 ) -> InstanceType:
     matching = [each for each in terms.adjustments if each.concerns(pool, instance_type.name)]
-    if not parts and not matching:
-        return instance_type
     offerings = tuple(
-        _with_bill(offering, parts, matching) if offering.priced and offering.price > 0 else offering
+        _with_bill(offering, parts, matching) if offering.price_known else offering
         for offering in instance_type.offerings
     )
     return replace(instance_type, offerings=offerings)

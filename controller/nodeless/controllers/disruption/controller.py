@@ -310,7 +310,7 @@ class DisruptionLoop:
 
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
-        self._metrics.disruption.show_costs(snapshot, catalog)
+        self._metrics.disruption.show_costs(snapshot, catalog, policy.solving.node_fee)
         decisions = await asyncio.to_thread(
             disrupt, snapshot, catalog, policy, now, self._memory, self._searches
         )

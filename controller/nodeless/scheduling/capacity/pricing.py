@@ -102,7 +102,7 @@ def _repriced(
     matching = [adjustment for adjustment in adjustments if adjustment.concerns(pool, instance_type.name)]
     offerings = []
     for offering in instance_type.offerings:
-        if not offering.priced:
+        if not offering.price_known:
             offerings.append(offering)
             continue
         paid = offering
