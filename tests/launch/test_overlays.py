@@ -296,6 +296,7 @@ def test_a_price_makes_an_unpriced_offering_one_that_is_for_sale_and_a_change_do
     changed = laid_over([an_overlay(price_change=PriceChange(0.3))], POOLS[0], (unpriced,))
 
     assert [each.offerings[0].for_sale for each in (*priced, *changed)] == [True, False, False]
+    assert not changed[0].offerings[0].price_known
 
 
 def test_one_that_is_invalid_is_asked_nothing() -> None:

@@ -183,7 +183,10 @@ class _Change:
 def _price_offering(offering: Offering, overlay: NodeOverlay) -> Offering:
     # One that is sold out has its price.
     unpriced = not offering.available and not offering.price and not offering.reservation
-    available = offering.available or (unpriced and overlay.price is not None)
+    if unpriced and overlay.price is None:
+        # A change of no price is no price either.
+        return offering
+    available = offering.available or unpriced
     return replace(offering, price=overlay.adjust_price(offering.price), available=available)
 
 
