@@ -14,6 +14,7 @@ from nodeless.cloudprovider.billing.parts import Location
 from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.model import bill, events
+from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import BlockDevice, NodeClass, Reference
@@ -253,6 +254,56 @@ def test_a_price_that_cannot_be_one_is_told_and_counts_as_not_known(given, fault
     assert offering.price == 0.096
 
 
+def told(offering):
+    return {each.name: [str(source) for source in each.sources] for each in offering.parts}
+
+
+def test_each_part_says_where_its_price_is_from_and_of_what_day():
+    instance = a_type("t3.large")
+    listed = replace(instance.offerings[0], source=PriceSource("AWS Price List API", "2026-11-26T10:00:00Z"))
+    node_class = replace(CLASS, ami_family="Windows2022", public_address=True)
+    terms = replace(PLAIN, adjustments=(PriceAdjustment(percent=-50),))
+    offering = priced(replace(instance, offerings=(listed,)), node_class, terms=terms)
+    on_demand = "AWS's on-demand prices (2026-11-25)"
+    baselines = "CPU baselines of the EC2 user guide (2023-05-01)"
+    assert told(replace(offering, price=offering.price + 0.01)) == {
+        "instance": ["AWS Price List API (2026-11-26T10:00:00Z)"],
+        "adjustments": ["nodeless.priceAdjustments"],
+        "license": [on_demand, baselines],
+        "CPU credits": [on_demand, baselines],
+        "volumes": ["AWS's EBS prices (2021-07-14)"],
+        "public IPv4": ["AWS's VPC prices (2026-09-20)"],
+        "node fee": ["nodeless.nodeFee"],
+    }
+
+
+def test_prices_of_the_setting_say_so_with_their_own_date():
+    given = {
+        "addresses": {"ipv4": 0.004},
+        "volumes": {"date": "2026-12-01", "regions": {"us-east-1": {"gp3": {"throughput": 0.05}}}},
+        "baselines": {"date": "<b>", "families": {"t3": {"large": 10}}},
+    }
+    terms = replace(PLAIN, book=read_book(json.dumps(given)))
+    fast = replace(with_disk(volume_type="gp3", throughput=250), public_address=True)
+    assert told(priced(a_type("t3.large"), fast, terms=terms)) == {
+        "instance": [],
+        "CPU credits": ["AWS's on-demand prices (2026-11-25)", "nodeless.priceBook"],
+        "volumes": ["AWS's EBS prices (2021-07-14)", "nodeless.priceBook (2026-12-01)"],
+        "public IPv4": ["nodeless.priceBook"],
+    }
+    # What no entry of the setting is used for is AWS's still.
+    assert told(priced(a_type(), terms=terms))["volumes"] == ["AWS's EBS prices (2021-07-14)"]
+
+
+def test_what_is_not_known_has_a_reason_and_no_source():
+    book = replace(bundled_book(), volumes={}, credits={}, baselines={}, licenses={}, ipv4=None)
+    node_class = replace(CLASS, ami_family="Windows2022", public_address=True)
+    offering = priced(a_type("t3.large"), node_class, terms=replace(PLAIN, book=book))
+    missing = [each for each in offering.parts if each.dollars is None]
+    assert len(missing) == 4
+    assert all(each.detail and not each.sources for each in missing)
+
+
 def test_a_book_without_what_is_asked_leaves_gaps():
     book = replace(bundled_book(), volumes={}, credits={}, baselines={}, licenses={}, ipv4=None)
     node_class = replace(CLASS, ami_family="Windows2022", public_address=True)
@@ -283,6 +334,7 @@ def test_the_bundled_book_is_sound_dated_and_knows_every_burstable_type():
     book = bundled_book()
     assert not book.faults
     assert all(book.dates.values())
+    assert all(source.name and source.date for table in book.dates for source in book.sources(table, ("",)))
     burstable = [
         f.name for f in bundled_catalog().facts if f.name.partition(".")[0] in ("t2", "t3", "t3a", "t4g")
     ]

@@ -13,7 +13,12 @@ from structlog.testing import capture_logs
 from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.caching import Cache
-from nodeless.cloudprovider.aws.price_list import bundled_date, bundled_prices, pricing_region
+from nodeless.cloudprovider.aws.price_list import (
+    bundled_date,
+    bundled_prices,
+    bundled_source,
+    pricing_region,
+)
 from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.session import AwsSession
 from nodeless.kube.leader_election import NotLeadingError
@@ -230,6 +235,7 @@ def test_before_the_first_update_prices_are_those_that_came_along(
     assert bundled_prices(region) == bundled_prices(as_in)
     assert bundled_prices(region)["m5.large"] == m5_large
     assert len(bundled_date(region)) == len("2026-01-01")
+    assert str(bundled_source(region)) == f"AWS's price list of {as_in}, bundled ({bundled_date(region)})"
 
 
 async def test_aws_3_3_in_govcloud_the_bundled_prices_are_the_prices() -> None:

@@ -14,12 +14,19 @@ from nodeless.cloudprovider.aws.batching import Batcher
 from nodeless.cloudprovider.aws.caching import Cache
 from nodeless.cloudprovider.aws.image_parameters import parameters_for
 from nodeless.cloudprovider.aws.images import in_order, read_image
-from nodeless.cloudprovider.aws.price_list import Prices, bundled_prices, product_requests, read_products
+from nodeless.cloudprovider.aws.price_list import (
+    Prices,
+    bundled_date,
+    bundled_prices,
+    product_requests,
+    read_products,
+)
 from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.selectors import describe, filters_of
 from nodeless.cloudprovider.aws.session import AwsSession
 from nodeless.cloudprovider.aws.times import read_time
 from nodeless.launch.resolved import Image
+from nodeless.model.bill import PriceSource
 from nodeless.model.pools import SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 
@@ -161,6 +168,25 @@ def test_spot_costs_as_much_as_on_demand_until_its_price_is_known() -> None:
     )
 
 
+def test_prices_say_where_they_are_from_also_those_that_an_answer_leaves_out() -> None:
+    bundled, first, second = (PriceSource(name) for name in ("bundled", "first", "second"))
+    history = PriceSource("history", "2026-11-26T10:00:00Z")
+    prices = Prices({"a": 1.0, "b": 2.0, "c": 3.0}, on_demand_source=bundled)
+    spot = prices.source("a", "z", "spot")
+    assert str(spot) == "on-demand, as spot is not known yet, by bundled"
+
+    prices = prices.updated({"a": 1.1, "b": 2.1}, first, {("a", "z"): 0.3}, history, 1)
+    prices = prices.updated({"a": 1.2}, second, {("a", "y"): 0.4}, PriceSource("later"), 2)
+    assert [prices.source(name, "z", "on-demand") for name in "abc"] == [second, first, bundled]
+    assert prices.source("a", "z", "spot") == history
+    assert str(prices.source("a", "y", "spot")) == "later"
+    assert prices.of("c", "z", "on-demand") == 3.0
+
+    prices = prices.updated({"a": 1.0, "b": 2.0, "c": 3.0}, second, None, None, 3)
+    assert {prices.source(name, "z", "on-demand") for name in "abc"} == {second}
+    assert prices.source("a", "z", "spot") == history
+
+
 async def test_prices_come_from_aws_and_survive_its_failure(aws: LocalAws) -> None:
     now = [1_800_000_000.0]
     session = AwsSession()
@@ -170,6 +196,9 @@ async def test_prices_come_from_aws_and_survive_its_failure(aws: LocalAws) -> No
         assert prices.of("m5.large", "us-east-1a", "on-demand") == 0.096
         assert 0 < (prices.of("m5.large", "us-east-1a", "spot") or 0) < 0.096
         assert await pricing.current() is prices
+        on_demand, spot = (prices.source("m5.large", "us-east-1a", kind) for kind in ("on-demand", "spot"))
+        assert str(on_demand) == "AWS Price List API (2027-01-15T08:00:00Z)"
+        assert str(spot) == "EC2's spot price history (2027-01-15T08:00:00Z)"
     finally:
         await session.close()
 
@@ -184,6 +213,8 @@ async def test_without_aws_the_bundled_prices_serve(aws: LocalAws, monkeypatch: 
     assert prices.on_demand == bundled_prices()
     assert prices.on_demand["m5.large"] == 0.096
     assert prices.spot is None
+    source = prices.source("m5.large", "us-east-1a", "on-demand")
+    assert str(source) == f"AWS's price list of us-east-1, bundled ({bundled_date()})"
 
 
 def test_selector_terms_become_filters_that_all_must_match() -> None:

@@ -435,8 +435,14 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
     assert parts["node fee"] == pytest.approx(0.01)
     assert sum(filter(None, parts.values())) == pytest.approx(launch["price"])
     assert sum(made["cost"]["addedByPart"].values()) == pytest.approx(made["cost"]["perHour"]["added"])
+    sources = {part["name"]: part.get("sources", []) for part in launch["parts"]}
+    assert sources["instance"][0]["name"].endswith("catalog of us-east-1")
+    assert sources["volumes"] == [{"name": "AWS's EBS prices", "date": "2021-07-14"}]
+    assert sources["node fee"] == [{"name": "nodeless.nodeFee"}]
+    assert sources["public IPv4"] == []
     text = nodeless(path).stdout
     assert "What a node costs an hour" in text
+    assert "  volumes: AWS's EBS prices (2021-07-14)\n" in text[text.index("Where prices are from") :]
     assert "not known, and in no price: public IPv4 (subnets decide)" in text
     assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])
 

@@ -2,16 +2,24 @@
 
 import json
 import re
+from functools import reduce
 
 import pytest
 from typer.testing import CliRunner
 
 from nodeless.cli.commands.top_view import age
 from nodeless.cli.main import app
+from nodeless.explain.decisions import Situation, write
+from nodeless.model.bill import Bill, BillPart, PriceSource
 from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, PROVISIONER_NAME, ZONE
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling import Policy
+from nodeless.state import apply
 from nodeless.state.expected import uid_digest
 from tests.controllers.planning import EXAMPLES, saved_events
-from tests.scheduling.factories import claim, node, pods, pool, running
+from tests.scheduling.factories import claim, instance_type, node, pods, pool, running
 
 
 def top(*arguments):
@@ -65,6 +73,48 @@ def test_the_summary_stands_before_the_nodes_and_every_line_is_whole_in_a_pipe(c
     header = next(line for line in printed if line.startswith("NODE"))
     assert re.split(r"\s{2,}", header)[-2:] == ["AS PLANNED", "DISRUPTION"]
     assert any(line.startswith("n1 ") and " 1/2 " in line for line in printed)
+
+
+def labels_of(type_name):
+    return {PROVISIONER_NAME: "default", INSTANCE_TYPE: type_name, ZONE: "z1", CAPACITY_TYPE: "on-demand"}
+
+
+def test_the_bill_of_the_nodes_is_told_by_part_with_what_is_not_known(tmp_path):
+    """Two nodes with a bill each, and one of a type that nobody sells."""
+    listed = PriceSource("AWS Price List API", "2026-11-26T10:00:00Z")
+    claims = (claim(f"default-{name}", provider_id=f"aws:///z1/i-{name}") for name in ("n1", "n2"))
+    bill = Bill(0.1, (BillPart("volumes", 0.002), BillPart("public IPv4", None, "subnets decide")))
+    offering = Offering("z1", "on-demand", 0.102, bill=bill, source=listed)
+    kinds = {pool().key: (instance_type("large", offerings=(offering,)),)}
+    snapshot = reduce(
+        apply,
+        [
+            PoolSeen(pool()),
+            *map(ClaimSeen, claims),
+            *(NodeSeen(node(name, labels=labels_of("large"))) for name in ("n1", "n2")),
+            NodeSeen(node("n3", labels=labels_of("unheard.of"))),
+        ],
+        Snapshot(),
+    )
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(write(Situation(snapshot, kinds, Policy(node_fee=0.01), 1e9), "test"))
+
+    told = json.loads(top("--snapshot", file, "--json").stdout)
+    assert told["parts"] == {"instance": 0.2, "volumes": 0.004, "node fee": 0.02}
+    assert told["price"] == pytest.approx(sum(told["parts"].values()))
+    assert told["unknown_parts"] == {"instance": 1, "public IPv4": 2}
+    printed = top("--snapshot", file).stdout.splitlines()
+    assert (
+        "by part: instance 0.2000, volumes 0.0040, node fee 0.0200 USD/h; not known: public IPv4 of 2 nodes"
+        in printed
+    )
+    assert (
+        "prices: instance by AWS Price List API (2026-11-26T10:00:00Z), node fee by nodeless.nodeFee"
+        in printed
+    )
+    why = CliRunner().invoke(app, ["why", "node/n1", "--snapshot", str(file)]).stdout
+    assert "bill: 0.1120 = instance 0.1000 + volumes 0.0020 + node fee 0.0100, not known: public IPv4" in why
+    assert "prices: instance by AWS Price List API" in why
 
 
 def test_pods_that_wait_are_told_with_what_would_be_launched_for_them():

@@ -14,6 +14,7 @@ from nodeless.explain.page import page
 from nodeless.explain.picture import Palette, length
 from nodeless.explain.preference_costs import PreferenceCost, PreferenceCosts, Price
 from nodeless.explain.report import Cost, Launch, NextBest, Obstacle, Report, Unplaced
+from nodeless.model.bill import BillPart, PriceSource
 from nodeless.model.workloads import Workload
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -82,6 +83,26 @@ def test_equal_nodes_are_one_row_and_other_pods_sizes_or_zones_another():
 def test_an_existing_node_may_have_the_name_of_a_planned_one():
     text = text_of(a_report(a_node("new-1", share()), a_node("new-1", share(API), state="existing")))
     assert len(re.findall(r'<li data-g="0 0 0 0 0"', text)) == 2
+
+
+def test_the_page_tells_what_a_node_costs_and_where_prices_are_from():
+    parts = (
+        BillPart("instance", 0.1, sources=(PriceSource("<AWS>", "2026-11-21"),)),
+        BillPart("volumes", 0.002, "20 GiB gp3", (PriceSource("AWS's EBS prices", "2021-07-14"),)),
+        BillPart("public IPv4", None, "subnets decide"),
+    )
+    launch = Launch(1, "NodePool/a", "m5.large", ("z1",), "spot", 0.102, ("new-1",), (), (), 1, parts)
+    text = text_of(a_report(launches=(launch,)))
+    sections = {
+        name: [unescape(each) for each in re.findall(r"<bdi>(.*?)</bdi>", inner)]
+        for name, inner in re.findall(r'<section id="(\w+)".*?</h2>(.*?)</section>', text)
+    }
+    assert sections["bills"] == [
+        "m5.large, spot: 0.1020 = instance 0.1000 + volumes 0.0020 (20 GiB gp3)",
+        "not known, and in no price: public IPv4 (subnets decide)",
+    ]
+    assert sections["sources"] == ["instance: <AWS> (2026-11-21)", "volumes: AWS's EBS prices (2021-07-14)"]
+    assert "<AWS>" not in text
 
 
 def test_groups_come_by_their_bill():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from nodeless.explain import why
 from nodeless.explain.why import one_line
-from nodeless.model.bill import Bill, BillPart
+from nodeless.model.bill import Bill, BillPart, PriceSource
 from tests.scheduling.factories import FAMILY, instance_type, plan, pods
 
 
@@ -57,6 +57,17 @@ def test_an_instance_alone_has_no_bill_to_tell():
 def test_the_note_on_a_claim_tells_the_bill_in_one_of_its_lines():
     lines = one_line(billed(BillPart("volumes", 0.0022, "4 GiB gp3, 20 GiB gp3"), price=0.1022)).split("; ")
     assert "bill: 0.1022 = instance 0.1000 + volumes 0.0022 (4 GiB gp3, 20 GiB gp3)" in lines
+
+
+def test_the_note_says_where_each_price_is_from():
+    volumes = BillPart("volumes", 0.0022, sources=(PriceSource("AWS's EBS prices", "2021-07-14"),))
+    node = billed(volumes, price=0.1122)
+    listed = replace(node.alternatives[0].offering, source=PriceSource("catalog of us-east-1", "2026-11-21"))
+    node = replace(node, alternatives=(replace(node.alternatives[0], offering=listed),))
+    assert one_line(node).split("; ")[3] == (
+        "prices: instance by catalog of us-east-1 (2026-11-21), volumes by AWS's EBS prices (2021-07-14), "
+        "node fee by nodeless.nodeFee"
+    )
 
 
 def test_equal_prices_are_called_so():

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from nodeless.launch.overlays import evaluate, in_order, laid_over
+from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
@@ -297,6 +298,18 @@ def test_a_price_makes_an_unpriced_offering_one_that_is_for_sale_and_a_change_do
 
     assert [each.offerings[0].for_sale for each in (*priced, *changed)] == [True, False, False]
     assert not changed[0].offerings[0].price_known
+
+
+def test_a_price_of_an_overlay_says_so() -> None:
+    listed = PriceSource("AWS Price List API", "2026-11-26T10:00:00Z")
+    known = replace(SMALL, offerings=(Offering("z1", "on-demand", 0.1, source=listed),))
+
+    (own,) = laid_over([an_overlay("mine", price=0.3)], POOLS[0], (known,))
+    (changed,) = laid_over([an_overlay("mine", price_change=PriceChange(0.3))], POOLS[0], (known,))
+
+    assert str(own.offerings[0].source) == "NodeOverlay mine"
+    told = "NodeOverlay mine over AWS Price List API (2026-11-26T10:00:00Z)"
+    assert str(changed.offerings[0].source) == told
 
 
 def test_one_that_is_invalid_is_asked_nothing() -> None:

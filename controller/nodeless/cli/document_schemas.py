@@ -19,6 +19,7 @@ from nodeless.explain.pool_facts import PoolFacts
 from nodeless.explain.preference_costs import PreferenceCosts
 from nodeless.explain.report import Launch, RelaxedPreferences, Report, Unplaced
 from nodeless.explain.resizes import ResizeAdvice
+from nodeless.model.bill import BillPart
 from nodeless.model.requirements import Requirement, Requirements
 
 JsonSchema = dict[str, Any]
@@ -196,6 +197,7 @@ def _overview() -> JsonSchema:
         zone=STRING,
         capacity_type=STRING,
         price=_or_null(NUMBER),
+        parts=_array(schema_of(BillPart)),
         cpu=NUMBER,
         memory=NUMBER,
         pods=INTEGER,
@@ -210,6 +212,8 @@ def _overview() -> JsonSchema:
     return _object(
         price=NUMBER,
         unpriced=INTEGER,
+        parts=_map(NUMBER),
+        unknown_parts=_map(INTEGER),
         nodes=_array(node),
         launch=_object(nodes=INTEGER, pods=INTEGER, price=NUMBER),
         placed=INTEGER,

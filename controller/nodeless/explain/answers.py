@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from nodeless.api.times import format_time
+from nodeless.explain.bill import bill_lines
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import judged, saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
@@ -181,13 +182,13 @@ def _planned_pods(snapshot: Snapshot, claim: NodeClaim, node: str) -> Iterator[s
 
 def node_lines(fill: NodeFill) -> tuple[str, ...]:
     """What a node is, how full it is, and what its workloads are."""
-    return (_bought(fill), *_held(fill))
+    return (_bought(fill), *_bill(fill), *_held(fill))
 
 
 def _of_node(fill: NodeFill, plan: Plan, launch: Launch | None, because: tuple[str, ...] = ()) -> Answer:
     facts: dict[str, Any] = {"node": fill, **({"launch": launch} if launch else {})}
     if launch is None:
-        lines = (_bought(fill), *because, *_held(fill))
+        lines = (_bought(fill), *_bill(fill), *because, *_held(fill))
         return Answer(f"{fill.name}, {fill.state}", lines, facts=facts)
     planned = plan.new_nodes[int(fill.name.removeprefix("new-")) - 1]
     lines = (*why(planned).splitlines(), *_held(fill))
@@ -281,6 +282,10 @@ def _bought(fill: NodeFill) -> str:
     cost = price(fill.price) if fill.price is not None else "price not known"
     where = ", ".join(each for each in (fill.instance_type, fill.capacity_type, fill.zone, fill.pool) if each)
     return f"{where or 'no type known'}, {cost}"
+
+
+def _bill(fill: NodeFill) -> tuple[str, ...]:
+    return () if fill.price is None else bill_lines(fill.price, fill.parts)
 
 
 def _held(fill: NodeFill) -> tuple[str, ...]:

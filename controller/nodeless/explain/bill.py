@@ -32,6 +32,29 @@ def bill_line(price: float, parts: Sequence[BillPart]) -> str:
     return f"{text}, not known: {missing}" if missing else text
 
 
+def price_sources(parts: Iterable[BillPart]) -> dict[str, str]:
+    """Where prices are from, by part, each source once: `AWS's EBS prices (2021-07-14)`."""
+    found: dict[str, dict[str, None]] = {}
+    for part in parts:
+        for source in part.sources:
+            found.setdefault(part.name, {})[str(source)] = None
+    return {name: " and ".join(sources) for name, sources in found.items()}
+
+
+def sources_line(parts: Iterable[BillPart]) -> str:
+    """`instance by AWS Price List API (2026-11-26T10:00:00Z), volumes by AWS's EBS prices (2021-07-14)`.
+
+    Empty where nothing is told.
+    """
+    return ", ".join(f"{name} by {sources}" for name, sources in price_sources(parts).items())
+
+
+def bill_lines(price: float, parts: Sequence[BillPart]) -> tuple[str, ...]:
+    """What a node costs in two lines at most: its parts, and where their prices are from."""
+    bill, sources = bill_line(price, parts), sources_line(parts)
+    return (*((f"bill: {bill}",) if bill else ()), *((f"prices: {sources}",) if sources else ()))
+
+
 def not_known(parts: Iterable[BillPart]) -> str:
     """The parts without a price, each with the reason: `public IPv4 (subnets decide)`."""
     return ", ".join(f"{part.name}{_of(part)}" for part in parts if part.dollars is None)

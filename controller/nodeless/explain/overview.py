@@ -7,17 +7,20 @@ from typing import Any
 
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.validating import held_by_budgets
+from nodeless.explain.bill import BillSum, sources_line, sums, unknown_parts
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.report import Launch, launches_of
 from nodeless.explain.words import MONTH, count
+from nodeless.model.bill import INSTANCE
 from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
+from nodeless.state.saving import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,18 @@ class Overview:
         return sum(row.fill.price is None for row in self.rows)
 
     @property
+    def parts(self) -> tuple[BillSum, ...]:
+        """What the nodes cost by part of their bills, as far as it is known."""
+        return sums(row.fill.parts for row in self.rows)
+
+    @property
+    def unknown_parts(self) -> dict[str, int]:
+        """Of how many nodes a part of the bill is not known, the price of the instance among them."""
+        bills = [row.fill.parts for row in self.rows if row.fill.price is not None]
+        missing = {name: number for name, number in unknown_parts(bills).items() if number}
+        return {**({INSTANCE: self.unpriced} if self.unpriced else {}), **missing}
+
+    @property
     def realized(self) -> float | None:
         """The part of the pods that run where their node was launched for them; None when none is known."""
         planned = sum(row.planned for row in self.rows)
@@ -121,6 +136,7 @@ class Overview:
             f"{count(len(self.rows), 'node')}, {pods}, {self.price:,.4f} USD/h, "
             f"{self.price * MONTH:,.2f} USD/month{unpriced}"
         )
+        yield from self._bill_lines()
         if self.launches:
             nodes, added = sum(launch.count for launch in self.launches), self.added
             yield f"to launch: {count(nodes, 'node')} for {count(self.waiting, 'pod')}, +{added:,.4f} USD/h"
@@ -139,6 +155,16 @@ class Overview:
         if self.faults:
             yield f"could not be judged: {', '.join(self.faults)}"
 
+    def _bill_lines(self) -> Iterator[str]:
+        """The sum by part, what is in no sum, and where prices are from."""
+        missing = {name: number for name, number in self.unknown_parts.items() if name != INSTANCE}
+        if len(self.parts) > 1 or missing:
+            known = ", ".join(f"{part.name} {part.dollars:,.4f}" for part in self.parts)
+            unknown = ", ".join(f"{name} of {count(number, 'node')}" for name, number in missing.items())
+            yield f"by part: {known} USD/h" + (f"; not known: {unknown}" if unknown else "")
+        if sources := sources_line(part for row in self.rows for part in row.fill.parts):
+            yield f"prices: {sources}"
+
     @property
     def added(self) -> float:
         """What the launches cost."""
@@ -150,6 +176,8 @@ class Overview:
         return {
             "price": round(self.price, 6),
             "unpriced": self.unpriced,
+            "parts": {part.name: round(part.dollars, 6) for part in self.parts},
+            "unknown_parts": self.unknown_parts,
             "nodes": [_row(row) for row in self.rows],
             "launch": {
                 "nodes": sum(launch.count for launch in self.launches),
@@ -249,6 +277,7 @@ def _row(row: NodeRow) -> dict[str, Any]:
         "zone": fill.zone,
         "capacity_type": fill.capacity_type,
         "price": fill.price,
+        "parts": plain(fill.parts),
         "cpu": round(fill.fraction(CPU), 4),
         "memory": round(fill.fraction(MEMORY), 4),
         "pods": fill.pods,

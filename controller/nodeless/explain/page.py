@@ -13,6 +13,7 @@ from html import escape
 from importlib.resources import files
 
 from nodeless.explain.fill import NEW
+from nodeless.explain.launch_bills import launch_bills
 from nodeless.explain.lost_work import CapacityReason
 from nodeless.explain.node_groups import Usage, usages
 from nodeless.explain.page_tables import launches_table, workloads_table
@@ -46,7 +47,7 @@ def page(
         command: What made it.
         sections: A title and lines for each section that comes before the plan.
     """
-    ordered = usages(report.nodes)
+    ordered, bills = usages(report.nodes), launch_bills(report.launches)
     palette = Palette.of(ordered)
     first = [
         (f"part-{number}", escape(heading), _items(lines))
@@ -61,6 +62,8 @@ def page(
         ("together", "Kept together by required pod affinity", _together(report.together)),
         ("nodes", "Nodes and their fill", _nodes(report, ordered, palette)),
         ("launches", "To launch", _folded(launches_table(report.launches), len(report.launches))),
+        ("bills", "What a node costs an hour", _items((*bills.bills, *bills.missing))),
+        ("sources", "Where prices are from", _items(bills.sources)),
         ("workloads", "Workloads", _workloads(report, ordered, palette)),
         ("notes", "What this rests on", _items(report.notes)),
     ]

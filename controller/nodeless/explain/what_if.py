@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from nodeless.explain.decisions import Situation
 from nodeless.explain.words import count, listed
 from nodeless.model import events
+from nodeless.model.bill import PriceSource
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import ON_DEMAND, SPOT, ZONE
@@ -191,6 +192,10 @@ def _without_spot(situation: Situation, _argument: str) -> Situation:
     return _offered(situation, lambda _, offering: None if offering.capacity_type == SPOT else offering)
 
 
+#: Of a price that is asked about.
+_AS_IF = PriceSource("--what-if")
+
+
 def _price(situation: Situation, argument: str) -> Situation:
     pattern, _, text = argument.rpartition(":")
     factor, price = _read_price(argument, text)
@@ -199,7 +204,8 @@ def _price(situation: Situation, argument: str) -> Situation:
     def repriced(kind: InstanceType, offering: Offering) -> Offering:
         if kind.name not in names:
             return offering
-        return offering.at_instance_price(offering.instance_price * factor if price is None else price)
+        paid = offering.at_instance_price(offering.instance_price * factor if price is None else price)
+        return replace(paid, source=_AS_IF)
 
     return _offered(situation, repriced)
 

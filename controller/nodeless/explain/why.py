@@ -1,6 +1,6 @@
 """Why a planned node is what it is: its pods, its type and price, and what would have come next."""
 
-from nodeless.explain.bill import bill_line
+from nodeless.explain.bill import bill_lines
 from nodeless.explain.words import amounts, count, price
 from nodeless.model.plan import Alternative, PlannedNode
 
@@ -16,8 +16,8 @@ def why(node: PlannedNode) -> str:
     asked = f"{amounts(node.requests)} with {their} daemons"
     held = f"{count(len(node.pods), 'pod')} of {node.pool} {need} {asked}"
     chosen = f"cheapest that holds {them}: {_offer(intended)}"
-    bill = bill_line(node.price, intended.offering.parts)
-    return "\n".join((held, chosen, *((f"bill: {bill}",) if bill else ()), *_next(node, them)))
+    bill = bill_lines(node.price, intended.offering.parts)
+    return "\n".join((held, chosen, *bill, *_next(node, them)))
 
 
 def one_line(node: PlannedNode) -> str:

@@ -16,6 +16,7 @@ The rules (Karpenter core, `nodeoverlay`):
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nodeless.model.bill import PriceSource
 from nodeless.model.devices import DriverDevices
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import NODE_POOL, RESERVATION_LABELS
@@ -187,7 +188,19 @@ def _price_offering(offering: Offering, overlay: NodeOverlay) -> Offering:
         # A change of no price is no price either.
         return offering
     available = offering.available or unpriced
-    return replace(offering, price=overlay.adjust_price(offering.price), available=available)
+    return replace(
+        offering,
+        price=overlay.adjust_price(offering.price),
+        available=available,
+        source=_overlay_source(offering.source, overlay),
+    )
+
+
+def _overlay_source(listed: PriceSource | None, overlay: NodeOverlay) -> PriceSource:
+    """That of an overlay's own price, or of a listed price that it changes."""
+    if overlay.price is not None or listed is None:
+        return PriceSource(f"NodeOverlay {overlay.name}")
+    return PriceSource(f"NodeOverlay {overlay.name} over {listed.name}", listed.date)
 
 
 def _spoken(overlay: NodeOverlay, pool: Pool, types: Iterable[InstanceType]) -> Iterator[tuple[str, ...]]:

@@ -22,12 +22,32 @@ NODE_FEE = "node fee"
 
 
 @dataclass(frozen=True, slots=True)
+class PriceSource:
+    """Where a price is from."""
+
+    name: str
+    date: str = ""
+    """ISO 8601: the day that the price is of, or the time at which it was read; empty: it has none, as what
+    the user says."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.date})" if self.date else self.name
+
+
+#: Of the node fee, and of adjustments: what the user says.
+NODE_FEE_SOURCE = PriceSource("nodeless.nodeFee")
+ADJUSTMENTS_SOURCE = PriceSource("nodeless.priceAdjustments")
+
+
+@dataclass(frozen=True, slots=True)
 class BillPart:
     """One part. `dollars` an hour, negative for a discount; None: not known, and `detail` says why."""
 
     name: str
     dollars: float | None
     detail: str = ""
+    sources: tuple[PriceSource, ...] = ()
+    """What the dollars are reckoned by."""
 
     @property
     def known(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from nodeless.model.bill import INSTANCE, NODE_FEE, Bill, BillPart
+from nodeless.model.bill import INSTANCE, NODE_FEE, NODE_FEE_SOURCE, Bill, BillPart, PriceSource
 from nodeless.model.devices import DriverDevices
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
@@ -42,6 +42,8 @@ class Offering:
     """Whether EC2 may take the reservation back."""
     bill: Bill | None = field(default=None, compare=False)
     """What the price is made of; None: it is the instance's alone."""
+    source: PriceSource | None = field(default=None, compare=False)
+    """Where the price of the instance is from; None: not told."""
 
     @property
     def instance_price(self) -> float:
@@ -51,11 +53,13 @@ class Offering:
     @property
     def parts(self) -> tuple[BillPart, ...]:
         """What the price is made of, the instance first."""
+        sources = () if self.source is None else (self.source,)
+        instance = BillPart(INSTANCE, self.instance_price, sources=sources)
         if self.bill is None:
-            return (BillPart(INSTANCE, self.price),)
+            return (instance,)
         rest = self.price - self.bill.total
-        fee = (BillPart(NODE_FEE, rest),) if abs(rest) > _CENTS_OF_NOTHING else ()
-        return (BillPart(INSTANCE, self.bill.instance), *self.bill.parts, *fee)
+        fee = BillPart(NODE_FEE, rest, sources=(NODE_FEE_SOURCE,))
+        return (instance, *self.bill.parts, *((fee,) if abs(rest) > _CENTS_OF_NOTHING else ()))
 
     def at_instance_price(self, dollars: float) -> "Offering":
         """The same with another price of the instance; what comes with a node stays."""
@@ -77,6 +81,7 @@ class Offering:
             self.reservation_type,
             self.interruptible,
             bill,
+            self.source,
         )
 
     @property

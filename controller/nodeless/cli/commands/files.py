@@ -66,9 +66,12 @@ class Offer:
 
     def dates(self, terms: "BillTerms") -> str:
         """A line on the dates of what is paid besides instances; empty where nothing of it counts."""
+        from nodeless.cloudprovider.billing.book import PRICE_BOOK  # noqa: PLC0415
+
         known = {name: terms.book.dates.get(name, "") for name in sorted(terms.parts)}
         told = ", ".join(f"{name} {date}" for name, date in known.items() if date)
-        return f"prices besides instances: {told}" if told else ""
+        own = f"; entries of {PRICE_BOOK} in place of some" if terms.book.given else ""
+        return f"prices besides instances: {told}{own}" if told else ""
 
 
 def situation_of_files(

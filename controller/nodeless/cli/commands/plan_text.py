@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
-from nodeless.explain.bill import bill_line, not_known
+from nodeless.explain.launch_bills import launch_bills
 from nodeless.explain.report import Cost, Report, Unplaced, where, zones
 from nodeless.explain.words import MONTH, count, listed
 from nodeless.explain.workload_counts import holding
@@ -87,20 +87,18 @@ def _print_launches(report: Report, console: Console) -> None:
 
 
 def _print_bills(report: Report, console: Console) -> None:
-    """What each price is made of, where more than the instance is paid for."""
-    lines: dict[str, str] = {}
-    missing: dict[str, None] = {}
-    for launch in report.launches:
-        if line := bill_line(launch.price, [part for part in launch.parts if part.known]):
-            lines.setdefault(f"{launch.instance_type}, {launch.capacity_type}", line)
-        if unknown := not_known(launch.parts):
-            missing[unknown] = None
-    if lines:
+    """What each price is made of, and where it is from."""
+    told = launch_bills(report.launches)
+    if told.bills:
         console.print(Text("\nWhat a node costs an hour", style="bold"))
-    for name, line in lines.items():
-        print_line(console, f"{name}: {line}", 2)
-    for unknown in missing:
-        print_line(console, f"not known, and in no price: {unknown}", 2 if lines else 0)
+    for line in told.bills:
+        print_line(console, line, 2)
+    for line in told.missing:
+        print_line(console, line, 2 if told.bills else 0)
+    if told.sources:
+        console.print(Text("\nWhere prices are from", style="bold"))
+    for line in told.sources:
+        print_line(console, line, 2)
 
 
 def _print_landings(report: Report, console: Console) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from nodeless.api.known_types import KnownTypes
 from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
+from nodeless.model.bill import PriceSource
 from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.state.saving import SavedFormatError, build_value, plain
@@ -40,6 +41,18 @@ class CatalogFile:
     """By type and zone; empty: not known."""
     spot_percent: float | None = None
     """Set where spot prices are no more than this share of on-demand."""
+
+    @property
+    def source(self) -> PriceSource:
+        """Of its on-demand prices."""
+        return PriceSource(f"catalog of {self.region}", self.date)
+
+    @property
+    def spot_source(self) -> PriceSource:
+        """Of its spot prices."""
+        if self.spot_percent is None:
+            return self.source
+        return PriceSource(f"{self.spot_percent:g} % of on-demand in the catalog of {self.region}", self.date)
 
     @property
     def all_zones(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
 from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey, all_of_zone
+from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.placement import CapacityReservation
@@ -59,7 +60,13 @@ def _instance_type(
         capacity=capacity(facts, shape),
         overhead=overhead(facts, shape),
         offerings=tuple(
-            Offering(zone, capacity_type, price or 0.0, price is not None)
+            Offering(
+                zone,
+                capacity_type,
+                price or 0.0,
+                price is not None,
+                source=None if price is None else prices.source(facts.name, zone, capacity_type),
+            )
             for zone in zones
             for capacity_type in capacity_types
             for price in (prices.of(facts.name, zone, capacity_type),)
@@ -70,6 +77,7 @@ def _instance_type(
 
 #: What a reserved offering costs of its on-demand price: next to nothing, in the order of what it saves.
 _RESERVED_SHARE = 1e-7
+_RESERVED_SOURCE = PriceSource("capacity reservation, paid for anyway")
 
 
 def with_reservations(
@@ -110,6 +118,7 @@ def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReserva
                     reservation.remaining,
                     reservation.type,
                     reservation.interruptible,
+                    source=_RESERVED_SOURCE,
                 )
                 for reservation in reservations
             ),

@@ -82,7 +82,12 @@ def _list_sold_types(
 #: A command asks several times for the same types: with and without what a pool allows, and as if changed.
 @lru_cache(maxsize=8)
 def _types(catalog: CatalogFile, shape: NodeShape, zones: frozenset[str]) -> tuple[InstanceType, ...]:
-    prices = Prices(catalog.on_demand, catalog.spot or None)
+    prices = Prices(
+        catalog.on_demand,
+        catalog.spot or None,
+        on_demand_source=catalog.source,
+        spot_source=catalog.spot_source,
+    )
     return build(Known(catalog.facts, catalog.zones), shape, zones, prices, catalog.region)
 
 

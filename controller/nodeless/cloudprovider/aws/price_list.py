@@ -3,9 +3,11 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
+from nodeless.model.bill import PriceSource
 from nodeless.model.labels import SPOT
 
 _COMMON = {
@@ -28,12 +30,68 @@ class Prices:
     on_demand: Mapping[str, float] = field(hash=False)
     spot: Mapping[tuple[str, str], float] | None = field(default=None, hash=False)
     version: int = 0
+    on_demand_source: PriceSource | None = None
+    spot_source: PriceSource | None = None
+    older: Mapping[str | tuple[str, str], PriceSource | None] = field(default_factory=dict, hash=False)
+    """Where prices are from that the last answer left out: on-demand by type, spot by type and zone."""
 
     def of(self, instance_type: str, zone: str, capacity_type: str) -> float | None:
         """The price of an offering; None when it is not known."""
         if capacity_type == SPOT and self.spot is not None:
             return self.spot.get((instance_type, zone))
         return self.on_demand.get(instance_type)
+
+    def source(self, instance_type: str, zone: str, capacity_type: str) -> PriceSource | None:
+        """Where the price of an offering is from; None: not told."""
+        if capacity_type == SPOT and self.spot is not None:
+            return self.older.get((instance_type, zone), self.spot_source)
+        source = self.older.get(instance_type, self.on_demand_source)
+        return _instead_of_spot(source) if source is not None and capacity_type == SPOT else source
+
+    def updated(
+        self,
+        on_demand: Mapping[str, float] | None,
+        on_demand_source: PriceSource | None,
+        spot: Mapping[tuple[str, str], float] | None,
+        spot_source: PriceSource | None,
+        version: int,
+    ) -> "Prices":
+        """With answers laid over; None: there is none yet. What an answer leaves out keeps its price."""
+        older = dict(self.older)
+        _keep_sources(older, self.on_demand, on_demand, self.on_demand_source)
+        _keep_sources(older, self.spot or {}, spot, self.spot_source)
+        return Prices(
+            {**self.on_demand, **(on_demand or {})},
+            self.spot if spot is None else {**(self.spot or {}), **spot},
+            version,
+            self.on_demand_source if on_demand is None else on_demand_source,
+            self.spot_source if spot is None else spot_source,
+            older,
+        )
+
+
+_Key = TypeVar("_Key", str, tuple[str, str])
+
+
+def _keep_sources(
+    older: dict[str | tuple[str, str], PriceSource | None],
+    before: Mapping[_Key, float],
+    answer: Mapping[_Key, float] | None,
+    source: PriceSource | None,
+) -> None:
+    """Note for each price that an answer leaves out where it was from before."""
+    if answer is None:
+        return
+    for key in before:
+        if key in answer:
+            older.pop(key, None)
+        else:
+            older.setdefault(key, source)
+
+
+@cache
+def _instead_of_spot(source: PriceSource) -> PriceSource:
+    return PriceSource(f"on-demand, as spot is not known yet, by {source.name}", source.date)
 
 
 #: Whatever costs more an hour, in dollars or yuan, is a mistake: the dearest type costs some 400 dollars.
@@ -124,16 +182,22 @@ def bundled_date(region: str = "") -> str:
     return str(_read_bundled_table(region)["date"])
 
 
+def bundled_source(region: str = "") -> PriceSource:
+    """What the bundled prices of a region are, which may be those of another one."""
+    table = _read_bundled_table(region)
+    return PriceSource(f"AWS's price list of {table['region']}, bundled", str(table["date"]))
+
+
 def _read_bundled_table(region: str) -> dict[str, Any]:
     own = _read("prices_of_partitions.json")["regions"] if region.startswith(("us-gov-", "cn-")) else {}
-    table: dict[str, Any] = own.get(region) or _nearest(own, region) or _read("prices.json")
-    return table
+    named = region if region in own else _nearest(own, region)
+    return {**own[named], "region": named} if named else _read("prices.json")
 
 
-def _nearest(tables: Mapping[str, dict[str, Any]], region: str) -> dict[str, Any] | None:
-    """That of another region of the partition: at least its currency is the same."""
+def _nearest(tables: Iterable[str], region: str) -> str:
+    """Another region of the partition: at least its currency is the same; empty where there is none."""
     partition = region.partition("-")[0]
-    return next((tables[name] for name in sorted(tables) if name.startswith(partition)), None)
+    return next((name for name in sorted(tables) if name.startswith(partition)), "")
 
 
 def _read(name: str) -> dict[str, Any]:

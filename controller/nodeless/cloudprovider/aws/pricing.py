@@ -10,18 +10,21 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
+from nodeless.api.times import format_time
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws.caching import Clock, report_failure
 from nodeless.cloudprovider.aws.price_list import (
     Prices,
     bundled_date,
     bundled_prices,
+    bundled_source,
     pricing_region,
     product_requests,
     read_products,
     read_spot_history,
 )
 from nodeless.cloudprovider.aws.session import AwsSession, each_entry
+from nodeless.model.bill import PriceSource
 
 T = TypeVar("T")
 
@@ -36,9 +39,10 @@ class _Half(Generic[T]):
     """One kind of prices: fetched when first needed and when due; the first fetch alone is waited for."""
 
     def __init__(
-        self, name: str, fetch: Callable[[], T], session: AwsSession, clock: Clock, log: Any
+        self, name: str, api: str, fetch: Callable[[], T], session: AwsSession, clock: Clock, log: Any
     ) -> None:
         self._name = name
+        self._api = api
         self._fetch = fetch
         self._session = session
         self._clock = clock
@@ -47,6 +51,8 @@ class _Half(Generic[T]):
         self._bundled = bundled_date(session.region)
         self._update: asyncio.Task[None] | None = None
         self.fetched: T | None = None
+        self.source: PriceSource | None = None
+        """Whom AWS was asked by, and when."""
         self.version = 0
         self._tried = False
 
@@ -61,6 +67,7 @@ class _Half(Generic[T]):
     async def _run(self) -> None:
         try:
             self.fetched = await self._session.run(self._fetch)
+            self.source = PriceSource(self._api, format_time(self._clock()))
             self.version += 1
             self._due = self._clock() + _PERIOD
         except CloudError as error:
@@ -78,9 +85,9 @@ class Pricing:
     def __init__(self, session: AwsSession, clock: Clock, log: Any, *, isolated: bool = False) -> None:
         self._session = session
         self._isolated = isolated or session.region.startswith(_NO_PRICING_API)
-        self._on_demand = _Half("on-demand", self._read_products, session, clock, log)
-        self._spot = _Half("spot", self._read_spot, session, clock, log)
-        self._prices = Prices(bundled_prices(session.region))
+        self._on_demand = _Half("on-demand", "AWS Price List API", self._read_products, session, clock, log)
+        self._spot = _Half("spot", "EC2's spot price history", self._read_spot, session, clock, log)
+        self._prices = Prices(bundled_prices(session.region), on_demand_source=bundled_source(session.region))
 
     async def current(self, *, spot: bool = True) -> Prices:
         """The prices as known; spot prices are fetched only where `spot` is of interest.
@@ -95,10 +102,11 @@ class Pricing:
         await asyncio.gather(*halves)
         version = self._on_demand.version + self._spot.version
         if version != self._prices.version:
-            # Merged over what was known: a type that the answer omits keeps its price.
-            self._prices = Prices(
-                {**self._prices.on_demand, **(self._on_demand.fetched or {})},
-                None if self._spot.fetched is None else {**(self._prices.spot or {}), **self._spot.fetched},
+            self._prices = self._prices.updated(
+                self._on_demand.fetched,
+                self._on_demand.source,
+                self._spot.fetched,
+                self._spot.source,
                 version,
             )
         return self._prices

@@ -6,15 +6,21 @@ a bill is not known, which is something else than free.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from nodeless.model.bill import PriceSource
+
 #: What no price of its unit comes near: dollars a month for a GiB, an IOPS, a MiB/s; dollars an hour.
 _HIGHEST = {"gib": 10.0, "iops": 5.0, "throughput": 10.0}
 _HIGHEST_AN_HOUR = 10.0
+#: The setting by which users give prices of their own.
+PRICE_BOOK = "nodeless.priceBook"
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 #: Regions that are billed in another currency.
 _OTHER_CURRENCY = ("cn-",)
 
@@ -48,6 +54,21 @@ class PriceBook:
     """ISO 8601, by table."""
     faults: tuple[str, ...] = ()
     """What was left out, and why."""
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the setting lays over the bundled book."""
+
+    def sources(self, table: str, *paths: tuple[str, ...]) -> tuple[PriceSource, ...]:
+        """Where the entries at some paths of a table are from, each source once."""
+        return tuple(dict.fromkeys(self._source(table, path) for path in paths))
+
+    def _source(self, table: str, path: tuple[str, ...]) -> PriceSource:
+        *above, last = path
+        given = _table(self.given, table)
+        if last in _table(given, *above):
+            date = given.get("date")
+            return PriceSource(PRICE_BOOK, date if isinstance(date, str) and _DATE.fullmatch(date) else "")
+        bundled = _bundled_document()[table]
+        return PriceSource(bundled["name"], bundled["date"])
 
     def volume(self, region: str, kind: str) -> VolumePrices | None:
         """The prices of a kind of volume in a region."""
@@ -87,7 +108,7 @@ def read_book(text: str) -> PriceBook:
     if not isinstance(given, Mapping):
         faults.append("the price book is no JSON object")
         given = {}
-    document = _laid_over(json.loads(_bundled_text()), given, faults)
+    document = _laid_over(_bundled_document(), given, faults)
     return PriceBook(
         volumes=dict(_volumes(document, faults)),
         credits=dict(_credits(document, faults)),
@@ -96,11 +117,17 @@ def read_book(text: str) -> PriceBook:
         ipv4=_price(_table(document, "addresses").get("ipv4"), _HIGHEST_AN_HOUR, "addresses.ipv4", faults),
         dates={name: str(_table(document, name).get("date", "")) for name in sorted(document)},
         faults=tuple(faults),
+        given=given,
     )
 
 
-def _bundled_text() -> str:
-    return files(__package__ or "").joinpath("book.json").read_text(encoding="utf-8")
+@cache
+def _bundled_document() -> dict[str, Any]:
+    """Nobody changes it: what is laid over it is laid over a copy."""
+    document: dict[str, Any] = json.loads(
+        files(__package__ or "").joinpath("book.json").read_text(encoding="utf-8")
+    )
+    return document
 
 
 def _laid_over(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nodeless.cloudprovider.billing.parts import Location, parts_of_type, shared_parts
 from nodeless.cloudprovider.billing.room import with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
-from nodeless.model.bill import ADJUSTMENTS, Bill, BillPart
+from nodeless.model.bill import ADJUSTMENTS, ADJUSTMENTS_SOURCE, Bill, BillPart
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.pools import NodeClass, Pool
 
@@ -63,7 +63,8 @@ def _with_bill(
     for adjustment in adjustments:
         paid = adjustment.apply(paid)
     difference = paid.price - offering.price
-    own = (BillPart(ADJUSTMENTS, difference), *parts) if difference else parts
+    adjusted = BillPart(ADJUSTMENTS, difference, sources=(ADJUSTMENTS_SOURCE,))
+    own = (adjusted, *parts) if difference else parts
     return offering.billed(Bill(offering.price, own))
 
 

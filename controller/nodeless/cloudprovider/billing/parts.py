@@ -20,7 +20,7 @@ from nodeless.cloudprovider.billing.book import PriceBook, VolumePrices
 from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.launch.families import CUSTOM, GIB, family_of
 from nodeless.model import bill
-from nodeless.model.bill import BillPart
+from nodeless.model.bill import BillPart, PriceSource
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.pools import BlockDevice, NodeClass
 from nodeless.model.resources import CPU
@@ -35,6 +35,7 @@ _TIERS = (32_000, 64_000)
 #: Families whose default is to be slowed down at the end of their credits.
 _STANDARD_BY_DEFAULT = ("t2",)
 _UNITS_OF_CPU = 1000
+_NO_REGION = "a region that is not named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +86,15 @@ def _license(
             yield BillPart(bill.LICENSE, None, f"of {location.platform}")
         return
     price = book.license(location.region, system)
-    cpus = _baseline(instance_type, book) if is_burstable(instance_type.name) else _cpus(instance_type)
+    burstable = is_burstable(instance_type.name)
+    cpus = _baseline(instance_type, book) if burstable else _cpus(instance_type)
     if price is None or cpus is None:
         yield BillPart(bill.LICENSE, None, f"of {system}")
     else:
-        yield BillPart(bill.LICENSE, price * cpus, system)
+        sources = book.sources("licenses", ("systems", system))
+        if burstable:
+            sources += _baseline_sources(instance_type, book)
+        yield BillPart(bill.LICENSE, price * cpus, system, sources)
 
 
 def _credits(
@@ -108,7 +113,9 @@ def _credits(
     used = _cpus(instance_type) * terms.cpu_use / 100
     beyond = max(0.0, used - baseline)
     if beyond:
-        yield BillPart(bill.CREDITS, price * beyond, f"{beyond:.2f} vCPUs beyond {baseline:.2f}")
+        sources = terms.book.sources("credits", ("families", family, system))
+        sources += _baseline_sources(instance_type, terms.book)
+        yield BillPart(bill.CREDITS, price * beyond, f"{beyond:.2f} vCPUs beyond {baseline:.2f}", sources)
 
 
 def _cpus(instance_type: InstanceType) -> float:
@@ -121,6 +128,11 @@ def _baseline(instance_type: InstanceType, book: PriceBook) -> float | None:
     return None if percent is None else _cpus(instance_type) * percent / 100
 
 
+def _baseline_sources(instance_type: InstanceType, book: PriceBook) -> tuple[PriceSource, ...]:
+    family, _, size = instance_type.name.partition(".")
+    return book.sources("baselines", ("families", family, size))
+
+
 def _address(node_class: NodeClass, location: Location, book: PriceBook) -> Iterator[BillPart]:
     given = node_class.public_address
     if given is None:
@@ -128,7 +140,11 @@ def _address(node_class: NodeClass, location: Location, book: PriceBook) -> Iter
     if given is None:
         yield BillPart(bill.ADDRESS, None, "subnets decide")
     elif given:
-        yield BillPart(bill.ADDRESS, book.address(location.region))
+        price = book.address(location.region)
+        if price is None:
+            yield BillPart(bill.ADDRESS, None, f"no price in {location.region or _NO_REGION}")
+        else:
+            yield BillPart(bill.ADDRESS, price, sources=book.sources("addresses", ("ipv4",)))
 
 
 def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[BillPart]:
@@ -139,14 +155,26 @@ def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[Bi
     if not devices:
         yield BillPart(bill.VOLUMES, None, f"those of the image of family {node_class.ami_family or CUSTOM}")
         return
-    priced = [(device, _dollars(device, region, book)) for device in devices]
-    known = [(device, dollars) for device, dollars in priced if isinstance(dollars, float)]
+    priced = [(device, _price_volume(device, region, book)) for device in devices]
+    known = [(device, price) for device, price in priced if not isinstance(price, str)]
     if known:
-        total = fsum(dollars for _, dollars in known) / MONTH
-        yield BillPart(bill.VOLUMES, total, _describe_devices(device for device, _ in known))
-    for device, dollars in priced:
-        if isinstance(dollars, str):
-            yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {dollars}")
+        total = fsum(price.dollars for _, price in known) / MONTH
+        entries = [
+            ("regions", region, _kind(device), entry) for device, price in known for entry in price.entries
+        ]
+        sources = book.sources("volumes", *entries)
+        yield BillPart(bill.VOLUMES, total, _describe_devices(device for device, _ in known), sources)
+    for device, price in priced:
+        if isinstance(price, str):
+            yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {price}")
+
+
+@dataclass(frozen=True, slots=True)
+class _VolumePrice:
+    """Dollars a month, and by which entries of its kind of volumes."""
+
+    dollars: float
+    entries: tuple[str, ...]
 
 
 def _kind(device: BlockDevice) -> str:
@@ -158,26 +186,28 @@ def _describe_devices(devices: Iterable[BlockDevice]) -> str:
     return ", ".join(f"{-(-(device.volume_size or 0) // GIB)} GiB {_kind(device)}" for device in devices)
 
 
-def _dollars(device: BlockDevice, region: str, book: PriceBook) -> float | str:
-    """Dollars a month, or why they are not known."""
+def _price_volume(device: BlockDevice, region: str, book: PriceBook) -> _VolumePrice | str:
+    """What a volume costs, or why that is not known."""
     kind = _kind(device)
     prices = book.volume(region, kind)
     if prices is None or prices.gib is None:
-        return f"no price of {kind} in {region or 'a region that is not named'}"
+        return f"no price of {kind} in {region or _NO_REGION}"
     if device.volume_size is None:
         return "its snapshot's size"
-    total = -(-device.volume_size // GIB) * prices.gib
+    total, entries = -(-device.volume_size // GIB) * prices.gib, ["gib"]
     more = max(0, (device.iops or 0) - (FREE_IOPS if kind == "gp3" else 0))
     if more:
         if not prices.iops:
             return f"no price of IOPS of {kind} in {region}"
         total += _of_tiers(more, prices)
+        entries.append("iops")
     faster = max(0, (device.throughput or 0) - FREE_THROUGHPUT) if kind == "gp3" else 0
     if faster:
         if prices.throughput is None:
             return f"no price of throughput of {kind} in {region}"
         total += faster * prices.throughput
-    return total
+        entries.append("throughput")
+    return _VolumePrice(total, tuple(entries))
 
 
 def _of_tiers(iops: int, prices: VolumePrices) -> float:

@@ -1,0 +1,37 @@
+"""What the nodes of a plan cost an hour, as the terminal and the page tell it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nodeless.explain.bill import bill_line, not_known, price_sources
+from nodeless.explain.report import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchBills:
+    """Lines of each kind, none of them twice."""
+
+    bills: tuple[str, ...]
+    """What each price is made of, where more than the instance is paid for."""
+    missing: tuple[str, ...]
+    """What is not known, and in no price."""
+    sources: tuple[str, ...]
+    """Where the prices of each part are from."""
+
+
+def launch_bills(launches: Iterable[Launch]) -> LaunchBills:
+    """The bills of what is launched; nodes of one type and capacity type are told by the first of them."""
+    bills: dict[str, str] = {}
+    missing: dict[str, None] = {}
+    launches = tuple(launches)
+    for launch in launches:
+        if line := bill_line(launch.price, [part for part in launch.parts if part.known]):
+            bills.setdefault(f"{launch.instance_type}, {launch.capacity_type}", line)
+        if unknown := not_known(launch.parts):
+            missing[f"not known, and in no price: {unknown}"] = None
+    sources = price_sources(part for launch in launches for part in launch.parts)
+    return LaunchBills(
+        tuple(f"{name}: {line}" for name, line in bills.items()),
+        tuple(missing),
+        tuple(f"{name}: {told}" for name, told in sources.items()),
+    )
