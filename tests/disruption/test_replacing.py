@@ -9,6 +9,7 @@ from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
+from nodeless.scheduling import Policy, PriceAdjustment
 from tests.disruption.world import (
     a_budget,
     a_node_pool,
@@ -53,6 +54,14 @@ def test_ex_03_of_two_expired_nodes_the_older_one_goes():
 def test_ex_04_an_expired_node_with_a_pod_is_replaced():
     command = only_command(decide(cluster(POOL, expired("a"), on("a", cpu="500m"))))
     assert [node.instance_type for node in command.replacements] == ["small"]
+
+
+def test_a_replacement_costs_the_fee_of_a_node_once():
+    seen = cluster(POOL, expired("a"), on("a", cpu="500m"))
+    (plain,) = only_command(decide(seen)).replacements
+    solving = Policy(time_box=0.0, node_fee=0.01, price_adjustments=(PriceAdjustment(dollars=0.5),))
+    (paid,) = only_command(decide(seen, solving=solving)).replacements
+    assert paid.price == pytest.approx(plain.price + 0.51)
 
 
 def test_ex_06_an_expired_node_whose_pod_fits_nowhere_still_goes():

@@ -1,6 +1,7 @@
 """Given a cluster, what does consolidation walk to, and by which commands?"""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -56,6 +57,16 @@ def test_the_target_of_a_cluster_that_wastes_is_one_node_and_its_path_leads_ther
 def test_what_must_stay_is_no_part_of_the_target():
     kept = {"annotations": {DO_NOT_DISRUPT: "true"}}
     assert target(*given_to(cluster(POOL, wasteful("abc", **kept)))).distance == 0
+
+
+def test_each_node_of_the_target_pays_its_fee_once():
+    snapshot, catalog, policy, now = given_to(cluster(POOL, wasteful("abc")))
+    solving = replace(policy.solving, node_fee=0.01)
+    plain, paid = (
+        target(snapshot, catalog, replace(policy, solving=each), now) for each in (policy.solving, solving)
+    )
+    assert paid.price == pytest.approx(plain.price + 0.03)
+    assert paid.whole == pytest.approx(plain.whole + 0.01 * len(paid.launches))
 
 
 def test_a_path_keeps_to_the_budgets():

@@ -48,8 +48,10 @@ class DisruptionContext:
         self.excluded = excluded
         self.at = at or AtWork()
         chosen = {name: command for command in memory.commands for name in command.claims}
-        self.policy, self.now, self.tried = policy, now, memory.tried
+        self.now, self.tried = now, memory.tried
         solving = policy.solving
+        #: Of what its catalog prices: adjustments and the fee are in there, and no solve adds them once more.
+        self.policy = replace(policy, solving=replace(solving, price_adjustments=(), node_fee=0.0))
         snapshot = with_running_choices(with_vertical_targets(snapshot, catalog), catalog, solving)
         snapshot = with_buffers(snapshot, catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)

@@ -79,7 +79,7 @@ def target(
     movable = _movable(context)
     if not movable:
         return Target(price, price)
-    solving = replace(policy.solving, keeps_off_spot=True)
+    solving = replace(context.policy.solving, keeps_off_spot=True)
     outcome = simulate_scheduling(
         context.scheduled.snapshot, movable, context.catalog, solving, closed=context.closed_nodes()
     )
