@@ -1,5 +1,6 @@
 """The catalog file: the bundled one, and what `nodeless catalog` makes."""
 
+import json
 import os
 from dataclasses import replace
 
@@ -50,6 +51,18 @@ def test_a_catalog_reads_back_as_it_was_written_with_spot_prices_too() -> None:
 def test_a_file_that_is_no_catalog_is_told(text: str, reported: str) -> None:
     with pytest.raises(SavedFormatError, match=reported):
         read_catalog(text)
+
+
+@pytest.mark.parametrize("price", [-0.096, 0, 1e9, float("nan"), float("inf"), "free", True, [1], None])
+def test_a_type_whose_price_cannot_be_one_has_none(price: object) -> None:
+    document = json.loads(BUNDLED.read_text())
+    (row,) = [row for row in document["types"] if row[0] == "m5.large"]
+    row[document["members"].index("on-demand")] = price
+    sold = read_catalog(json.dumps(document)).with_spot_percent(40)
+
+    assert "m5.large" not in sold.on_demand
+    assert ("m5.large", "us-east-1a") not in sold.spot
+    assert len(sold.on_demand) == len(bundled_catalog().on_demand) - 1
 
 
 def test_the_command_asks_aws_for_types_prices_and_spot(aws, monkeypatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from nodeless.api.known_types import KnownTypes
 from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
+from nodeless.cloudprovider.aws.price_list import read_price
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
 from nodeless.model.bill import PriceSource
 from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
@@ -147,11 +148,12 @@ def _catalog(document: Mapping[str, Any], zones: tuple[str, ...], rows: list[dic
         region=str(document["region"]),
         facts=tuple(build_value(TypeFacts, row, row["name"]) for row in rows),
         zones={name: frozenset(where) for name, where in sold.items()},
-        on_demand={row["name"]: float(row[ON_DEMAND]) for row in rows if row[ON_DEMAND] is not None},
+        # What is no price, negative or absurdly high counts as not known.
+        on_demand={row["name"]: price for row in rows if (price := read_price(row[ON_DEMAND])) is not None},
         spot={
-            (row["name"], zone): float(price)
+            (row["name"], zone): price
             for row in rows
-            for zone, price in zip(sold[row["name"]], row.get(SPOT, ()), strict=False)
-            if price is not None
+            for zone, listed in zip(sold[row["name"]], row.get(SPOT, ()), strict=False)
+            if (price := read_price(listed)) is not None
         },
     )

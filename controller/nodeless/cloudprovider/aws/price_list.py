@@ -140,7 +140,7 @@ def _price(terms: Mapping[str, Any], currency: str) -> float | None:
     price = None
     for term in terms.values():
         for dimension in term.get("priceDimensions", {}).values():
-            found = _positive(dimension.get("pricePerUnit", {}).get(currency))
+            found = read_price(dimension.get("pricePerUnit", {}).get(currency))
             price = price if found is None else found
     return price
 
@@ -152,14 +152,14 @@ def read_spot_history(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str]
     """
     prices: dict[tuple[str, str], float] = {}
     for row in rows:
-        price = _positive(row.get("SpotPrice"))
+        price = read_price(row.get("SpotPrice"))
         if price is not None and {"InstanceType", "AvailabilityZone", "Timestamp"} <= row.keys():
             prices[row["InstanceType"], row["AvailabilityZone"]] = price
     return prices
 
 
-def _positive(text: object) -> float | None:
-    """A price as AWS writes it; None for what is no number, not above zero or beyond all prices."""
+def read_price(text: object) -> float | None:
+    """A price an hour, as AWS writes it; None for what is no number, not above zero or beyond all prices."""
     try:
         price = float(str(text))
     except ValueError:
