@@ -112,6 +112,8 @@ def test_the_bill_of_the_nodes_is_told_by_part_with_what_is_not_known(tmp_path):
         "prices: instance by AWS Price List API (2026-11-26T10:00:00Z), node fee by nodeless.nodeFee"
         in printed
     )
+    why = CliRunner().invoke(app, ["why", "provisioner/default", "--snapshot", str(file)]).stdout
+    assert "  by part: instance 0.2000, volumes 0.0040, node fee 0.0200 USD/h; not known: public IPv4" in why
     why = CliRunner().invoke(app, ["why", "node/n1", "--snapshot", str(file)]).stdout
     assert "bill: 0.1120 = instance 0.1000 + volumes 0.0020 + node fee 0.0100, not known: public IPv4" in why
     assert "prices: instance by AWS Price List API" in why

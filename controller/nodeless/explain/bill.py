@@ -1,10 +1,11 @@
 """The bill of a node in words: its parts, and which of them are not known."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
 from nodeless.explain.node_prices import NodePrices
+from nodeless.explain.words import count
 from nodeless.model.bill import INSTANCE, NODE_FEE, BillPart
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
@@ -78,6 +79,19 @@ def sums(bills: Iterable[Sequence[BillPart]]) -> tuple[BillSum, ...]:
             if part.dollars is not None:
                 dollars.setdefault(part.name, []).append(part.dollars)
     return tuple(BillSum(name, fsum(each)) for name, each in dollars.items())
+
+
+def sum_lines(bills: Sequence[Sequence[BillPart]]) -> Iterator[str]:
+    """What several nodes cost by part, what of it is not known, and where prices are from."""
+    dollars = sums(bills)
+    missing = [
+        f"{name} of {count(number, 'node')}" for name, number in unknown_parts(bills).items() if number
+    ]
+    if len(dollars) > 1 or missing:
+        known = ", ".join(f"{part.name} {part.dollars:,.4f}" for part in dollars)
+        yield f"by part: {known} USD/h" + (f"; not known: {', '.join(missing)}" if missing else "")
+    if sources := sources_line(part for parts in bills for part in parts):
+        yield f"prices: {sources}"
 
 
 def unknown_parts(bills: Iterable[Sequence[BillPart]]) -> dict[str, int]:

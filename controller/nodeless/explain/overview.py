@@ -7,13 +7,13 @@ from typing import Any
 
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.validating import held_by_budgets
-from nodeless.explain.bill import BillSum, sources_line, sums, unknown_parts
+from nodeless.explain.bill import BillSum, sum_lines, sums, unknown_parts
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.report import Launch, launches_of
 from nodeless.explain.words import MONTH, count
-from nodeless.model.bill import INSTANCE
+from nodeless.model.bill import INSTANCE, BillPart
 from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
@@ -113,13 +113,17 @@ class Overview:
     @property
     def parts(self) -> tuple[BillSum, ...]:
         """What the nodes cost by part of their bills, as far as it is known."""
-        return sums(row.fill.parts for row in self.rows)
+        return sums(self._bills)
+
+    @property
+    def _bills(self) -> list[tuple[BillPart, ...]]:
+        """Of the nodes whose price is known."""
+        return [row.fill.parts for row in self.rows if row.fill.price is not None]
 
     @property
     def unknown_parts(self) -> dict[str, int]:
         """Of how many nodes a part of the bill is not known, the price of the instance among them."""
-        bills = [row.fill.parts for row in self.rows if row.fill.price is not None]
-        missing = {name: number for name, number in unknown_parts(bills).items() if number}
+        missing = {name: number for name, number in unknown_parts(self._bills).items() if number}
         return {**({INSTANCE: self.unpriced} if self.unpriced else {}), **missing}
 
     @property
@@ -136,7 +140,7 @@ class Overview:
             f"{count(len(self.rows), 'node')}, {pods}, {self.price:,.4f} USD/h, "
             f"{self.price * MONTH:,.2f} USD/month{unpriced}"
         )
-        yield from self._bill_lines()
+        yield from sum_lines(self._bills)
         if self.launches:
             nodes, added = sum(launch.count for launch in self.launches), self.added
             yield f"to launch: {count(nodes, 'node')} for {count(self.waiting, 'pod')}, +{added:,.4f} USD/h"
@@ -154,16 +158,6 @@ class Overview:
             yield f"{self.realized:.0%} of the pods run on the node that was launched for them"
         if self.faults:
             yield f"could not be judged: {', '.join(self.faults)}"
-
-    def _bill_lines(self) -> Iterator[str]:
-        """The sum by part, what is in no sum, and where prices are from."""
-        missing = {name: number for name, number in self.unknown_parts.items() if name != INSTANCE}
-        if len(self.parts) > 1 or missing:
-            known = ", ".join(f"{part.name} {part.dollars:,.4f}" for part in self.parts)
-            unknown = ", ".join(f"{name} of {count(number, 'node')}" for name, number in missing.items())
-            yield f"by part: {known} USD/h" + (f"; not known: {unknown}" if unknown else "")
-        if sources := sources_line(part for row in self.rows for part in row.fill.parts):
-            yield f"prices: {sources}"
 
     @property
     def added(self) -> float:

@@ -7,6 +7,7 @@ from math import fsum
 
 from nodeless.disruption.budgets import UNLIMITED, allowance
 from nodeless.disruption.windows import reasons_of, windows
+from nodeless.explain.bill import sum_lines
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes
 from nodeless.explain.words import amounts, count, listed, price
@@ -127,6 +128,7 @@ class PoolFacts:
         unpriced = sum(node.price is None for node in self.nodes)
         unknown = f", {count(unpriced, 'node')} of unknown price" if unpriced else ""
         yield f"has {count(len(self.nodes), 'node')}, {price(self.price)}{unknown}"
+        yield from sum_lines([node.parts for node in self.nodes if node.price is not None])
         yield from (f"  {_node_line(node)}" for node in self.nodes)
         if self.planned:
             pods = count(self.planned_pods, "pod")
