@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.explain.differences import differences
+from nodeless.model.bill import Bill, BillPart, PriceSource
 from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
@@ -129,3 +130,28 @@ def test_placements_and_refusals_that_changed_are_told() -> None:
 
     assert "- default/web-0 on n1" in text
     assert "- default/huge-0 refused: Provisioner/default: cpu: 64 requested" in text
+
+
+def catalog_parts(situation: Situation) -> list[tuple[BillPart, ...]]:
+    return [
+        offering.parts
+        for types in situation.catalog.values()
+        for kind in types
+        for offering in kind.offerings
+    ]
+
+
+def test_who_named_a_price_and_when_is_saved_and_makes_no_other_plan() -> None:
+    def priced_at(time: str, dollars: float) -> Situation:
+        source = PriceSource("AWS Price List API", time)
+        bill = Bill(1.0, (BillPart("volumes", dollars, "20 GiB gp3", (source,)),))
+        offer = Offering("z1", "on-demand", 1.0 + dollars, bill=bill, source=source)
+        return a_situation(pool(), *pods(1), types=(instance_type("a", offerings=(offer,)),))
+
+    first, later, dearer = priced_at("10:00", 0.1), priced_at("11:00", 0.1), priced_at("10:00", 0.2)
+    saved = read(write(first, "test")).situation
+    assert catalog_parts(saved) == catalog_parts(first)
+    back = saved.plan()
+    assert back.new_nodes
+    assert same_plan(back, later.plan())
+    assert not same_plan(back, dearer.plan())

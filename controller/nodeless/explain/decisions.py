@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan
+from nodeless.model.plan import Alternative, Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
 from nodeless.state.documents import catalog_document, read_catalog, read_snapshot, snapshot_document
@@ -87,8 +87,24 @@ def read(content: bytes) -> Saved:
 
 
 def same_plan(left: Plan, right: Plan) -> bool:
-    """Whether two plans are equal to the bit; how much work they were plays no part."""
-    return bool(plain(replace(left, work={})) == plain(replace(right, work={})))
+    """Whether two plans are equal to the bit; how much work they were and who named prices play no part."""
+    return bool(plain(_decided(left)) == plain(_decided(right)))
+
+
+def _decided(plan: Plan) -> Plan:
+    """What was decided: without the work, and without the time at which each process read its prices."""
+    nodes = (
+        replace(node, alternatives=tuple(map(_without_sources, node.alternatives))) for node in plan.new_nodes
+    )
+    return replace(plan, work={}, new_nodes=tuple(nodes))
+
+
+def _without_sources(alternative: Alternative) -> Alternative:
+    offering = alternative.offering
+    bill = offering.bill
+    if bill is not None:
+        bill = replace(bill, parts=tuple(replace(part, sources=()) for part in bill.parts))
+    return replace(alternative, offering=replace(offering, source=None, bill=bill))
 
 
 def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
