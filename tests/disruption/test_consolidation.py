@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.api.times import format_time
 from nodeless.model import events
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
@@ -11,6 +12,7 @@ from nodeless.model.labels import (
     DISRUPTED_TAINT,
     DO_NOT_CONSOLIDATE,
     DO_NOT_EVICT,
+    NOT_BEFORE,
     ON_DEMAND,
     SPOT,
     ZONE,
@@ -22,6 +24,7 @@ from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 from tests.disruption.world import (
+    HOUR,
     a_budget,
     a_node_pool,
     a_provisioner,
@@ -441,3 +444,30 @@ def test_a_node_whose_pods_fit_elsewhere_says_that_a_command_goes_first_that_is_
     assert "large" in command.claims
     assert verdict(decisions, left).code == "NotReached"
     assert "worth more" in verdict(decisions, left).message
+
+
+@pytest.mark.parametrize("since", [60.0, HOUR])
+def test_where_a_replacement_failed_nodes_whose_pods_fit_elsewhere_go_first(since):
+    """A quota or a broken image would fail it again, and nodes that can go without one would stay."""
+    failed = {"annotations": {NOT_BEFORE: format_time(NOW - since)}}
+    large = [node_of(POOL, "large", "2xlarge", **failed), on("large", 3, cpu="2400m")]
+    other = [node_of(POOL, "other", "large", **failed), on("other", cpu="100m")]
+    command = only_command(decide(cluster(POOL, large, other)))
+    assert (command.claims, command.replacements) == (("other",), ())
+
+
+def test_an_empty_node_goes_though_its_price_is_not_known():
+    unpriced = Offering("z1", ON_DEMAND, 0.0, available=False)
+    odd = instance_type("odd", 4, 16, offerings=(unpriced,))
+    command = only_command(
+        decide(cluster(POOL, node_of(POOL, "a", "odd", types={"odd": odd})), (*FAMILY, odd))
+    )
+    assert (command.reason, command.claims) == ("Empty", ("a",))
+
+
+def test_nodes_that_cost_nothing_are_looked_at_like_others():
+    paid = instance_type("paid", 8, 32, offerings=(Offering("z1", ON_DEMAND, 0.0),))
+    nodes = [[node_of(POOL, name, "paid", types={"paid": paid}), on(name)] for name in "ab"]
+    decisions = decide(cluster(POOL, nodes), (*FAMILY, paid))
+    assert not decisions.faults
+    assert only_command(decisions).replacements == ()

@@ -334,7 +334,10 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
         "Pods came or left within `consolidateAfter`.",
         "Nothing, or shorten `consolidateAfter`.",
     ),
-    VerdictCode.NOT_REACHED: ("The pass did not come to the node. Its turn is in the next one.", "Nothing."),
+    VerdictCode.NOT_REACHED: (
+        "The pass did not come to the node, or makes a command first that is worth more. Its turn is in a later one.",
+        "Nothing.",
+    ),
     VerdictCode.NOT_REPAID: (
         "The node is too young: a replacement would not have repaid the time for which both run.",
         "Nothing.",
@@ -359,7 +362,7 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
     ),
     VerdictCode.PRICE_UNKNOWN: (
         "The price of the node's instance type is not known, so no saving can be computed.",
-        "Allow `pricing:GetProducts` and `ec2:DescribeSpotPriceHistory`, or enter a price in `nodeless.priceAdjustments`.",
+        "Allow `pricing:GetProducts` and `ec2:DescribeSpotPriceHistory`, or give the type a `price` by a NodeOverlay.",
     ),
     VerdictCode.REBOOTING: ("The node is being rebooted.", "Nothing."),
     VerdictCode.REPAIR_BLOCKED: (

@@ -38,6 +38,7 @@ from nodeless.disruption.sets import CandidateSet, candidate_sets, price_shares
 from nodeless.disruption.simulation import Outcome, apply_command, price_alone, simulate_scheduling
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog, InstanceType
+from nodeless.model.labels import NOT_BEFORE
 from nodeless.model.plan import PlannedNode
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import fits
@@ -124,7 +125,9 @@ class Consolidation:
         deletions = self._deletions(ordered, left)
         if deletions is None:
             return self._merges(ordered, left) or self._single(ordered, left)
-        if len(self._snapshot.nodes) > _SMALL:
+        if len(self._snapshot.nodes) > _SMALL or any(
+            NOT_BEFORE in candidate.claim.annotations for candidate in ordered
+        ):  # Where a replacement failed, the next one may fail, too, and nodes can go without one.
             return deletions
         found = self._merges(ordered, left, deletions) or deletions
         for candidate in ordered:
@@ -222,7 +225,7 @@ class Consolidation:
             outcome = self._simulate(going, {}, self._bound)
             if outcome.placed:
                 spilled = self._spill_price(outcome)
-                if spilled < self._limit(going):
+                if not outcome.spill or spilled < self._limit(going):
                     return _command(going, Replacement((), spilled, spilled) if spilled else None)
                 outcome = replace(outcome, reason=_left_over(outcome, spilled))
             for candidate in going[(len(going) + 1) // 2 :] or going:

@@ -23,7 +23,8 @@ class VerdictCode(StrEnum):
     """Why a claim is not disrupted, or a command was dropped; stable, for metrics and `nodeless why`.
 
     `FAILED`: looking at the claim raised something that was not foreseen.
-    `NOT_REACHED`: the pass did not come to the node, which has its turn in the next one.
+    `NOT_REACHED`: the pass did not come to the node, or makes a command first that is worth more; it has its
+    turn in a later one.
     """
 
     BREAKER = "Breaker"
