@@ -209,6 +209,19 @@ def test_prices_of_plans_that_leave_other_pods_without_a_place_say_nothing():
     assert priced_groups(Outcome(0.2), groups, lambda _: Outcome(0.1)).costs[0].price.share == 1.0
 
 
+def test_where_all_together_say_nothing_and_no_plan_is_left_for_each_that_is_told():
+    web, other = (
+        deployed(2, spread=(HOSTS_APART,)),
+        deployed(2, name="other", preferred_terms=(RATHER_SMALL,)),
+    )
+    situation = situation_of(web, other)
+    groups = rule_groups(situation, list(situation.snapshot.pods))
+    refusing = Outcome(0.1, Counter({Workload("Deployment", "default", "late"): 1}))
+    costs = priced_groups(Outcome(0.2), groups, lambda _: refusing, most=1)
+    assert set(costs.untried) == {str(group.rule) for group in groups}
+    assert len(costs.lines()) == 1
+
+
 def test_a_plan_that_buys_nothing_without_a_rule_has_no_share():
     situation = situation_of(deployed(4, spread=(HOSTS_APART,)))
     groups = rule_groups(situation, sorted(situation.snapshot.pods))

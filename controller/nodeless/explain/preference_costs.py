@@ -243,9 +243,10 @@ def priced_groups(
             prices.append(_difference(base, again((group,))))
     costs = [_cost(group, price) for group, price in zip(groups, prices, strict=False) if price is not None]
     ordered = tuple(sorted(costs, key=lambda cost: (-cost.price.extra, cost.name)))
-    if together is None and not ordered:
+    untried = names[len(prices) :]
+    if together is None and not ordered and not untried:
         return NOTHING
-    return PreferenceCosts(ordered, names, together, names[len(prices) :])
+    return PreferenceCosts(ordered, names, together, untried)
 
 
 def _may_cost(plan: Plan, groups: Iterable[RuleGroup]) -> bool:
