@@ -7,15 +7,20 @@ import pytest
 
 from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.images import read_image
+from nodeless.cloudprovider.aws.instance_type_builder import exclude_offerings, with_reservations
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.book import bundled_book, read_book
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, bill_catalog
 from nodeless.cloudprovider.billing.parts import Location
 from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
+from nodeless.disruption.candidates import Prices
+from nodeless.launch.overlays import laid_over
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.model import bill, events
 from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.overlays import NodeOverlay
+from nodeless.model.placement import CapacityReservation
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import BlockDevice, NodeClass, Reference
 from nodeless.model.requirements import IN, Requirement, Requirements
@@ -25,6 +30,7 @@ from nodeless.operator.settings import GlobalSettings
 from nodeless.scheduling import PriceAdjustment
 from nodeless.state import apply
 from tests.factories import a_pending_pod, a_pool
+from tests.scheduling.factories import instance_type
 
 GIB, MIB = 2**30, 2**20
 HERE = Location("us-east-1", public_addresses=False)
@@ -423,6 +429,32 @@ def test_types_that_a_pending_pod_names_are_bought():
 
     assert "t3a.nano" not in sold()
     assert "t3a.nano" in sold(pod)
+
+
+@pytest.mark.parametrize("remaining", [1, 0])
+def test_a_reservation_has_its_price_also_when_all_of_it_is_used(remaining):
+    """Of a type that is sold on demand to nobody: the instance is paid for, its volumes are not."""
+    unpriced = Offering("us-east-1a", "on-demand", 0.0, available=False)
+    block = CapacityReservation("cr-1", "p5e.48xlarge", "us-east-1a", remaining, "capacity-block")
+    reserved = with_reservations((instance_type("p5e.48xlarge", 192, 2048, offerings=(unpriced,)),), [block])
+    pool = a_pool()
+    billed = bill_catalog(reserved, pool.name, NodeClass(pool.node_class), Location("us-east-1"), BillTerms())
+    prices = Prices({pool.key: billed})
+    assert prices.at(pool.key, "p5e.48xlarge", "us-east-1a", "reserved") == pytest.approx(1.6 / 730, rel=0.01)
+    assert prices.at(pool.key, "p5e.48xlarge", "us-east-1a", "on-demand") is None
+
+
+def test_what_an_overlay_prices_at_nothing_has_that_price_also_where_it_is_sold_out():
+    zones = ("us-east-1a", "us-east-1b")
+    sold = instance_type("m5.large", 2, 8, offerings=[Offering(zone, "on-demand", 0.1) for zone in zones])
+    pool = a_pool()
+    free = laid_over((NodeOverlay("paid", price=0.0),), pool, (sold,))
+    scarce = exclude_offerings(free, frozenset({("m5.large", "us-east-1a", "on-demand")}))
+    billed = bill_catalog(scarce, pool.name, NodeClass(pool.node_class), Location("us-east-1"), BillTerms())
+    prices = Prices({pool.key: billed})
+    there, here = (prices.at(pool.key, "m5.large", zone, "on-demand") for zone in zones)
+    assert there == here
+    assert here is not None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a node that exists costs: the offering by which it could be bought now."""
 
-from nodeless.model.instance_types import Catalog, Offering
+from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.labels import ON_DEMAND
 
 
@@ -10,29 +10,32 @@ class NodePrices:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._pools = sorted(catalog)
-        self._known: dict[str, dict[tuple[str, str, str], Offering]] = {}
+        self._types: dict[str, dict[str, InstanceType]] = {}
+        self._found: dict[tuple[str, str, str, str], Offering | None] = {}
 
     def find(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> Offering | None:
         """The offering of a node; None: its price is not known.
 
-        That of the pool, by key, else of the first pool that buys such nodes. A node without a capacity type
-        is taken as on-demand.
+        The cheapest of the pool, by key, else of the first pool that buys such nodes. A node without a
+        capacity type is taken as on-demand.
         """
-        wanted = instance_type, zone, capacity_type or ON_DEMAND
-        for key in (pool, *self._pools):
-            found = self._of(key).get(wanted)
-            if found is not None:
-                return found
-        return None
+        wanted = pool, instance_type, zone, capacity_type or ON_DEMAND
+        if wanted not in self._found:
+            found = (self._find_in(each, *wanted[1:]) for each in (pool, *self._pools))
+            self._found[wanted] = next((offering for offering in found if offering is not None), None)
+        return self._found[wanted]
 
-    def _of(self, pool: str) -> dict[tuple[str, str, str], Offering]:
-        """The cheapest offering of each kind that a pool buys."""
-        known = self._known.get(pool)
-        if known is None:
-            known = self._known[pool] = {}
-            for instance_type in self._catalog.get(pool, ()):
-                for offering in instance_type.offerings:
-                    key = instance_type.name, offering.zone, offering.capacity_type
-                    if offering.price_known and (key not in known or offering.price < known[key].price):
-                        known[key] = offering
-        return known
+    def _find_in(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> Offering | None:
+        sold = self._types_of(pool).get(instance_type)
+        offerings = (
+            offering
+            for offering in (sold.offerings if sold is not None else ())
+            if (offering.zone, offering.capacity_type) == (zone, capacity_type) and offering.price_known
+        )
+        return min(offerings, key=lambda offering: offering.price, default=None)
+
+    def _types_of(self, pool: str) -> dict[str, InstanceType]:
+        if pool not in self._types:
+            sold = self._catalog.get(pool, ())
+            self._types[pool] = {instance_type.name: instance_type for instance_type in sold}
+        return self._types[pool]

@@ -98,9 +98,11 @@ class Offering:
     def price_known(self) -> bool:
         """Whether somebody names its price.
 
-        One that nobody prices is at 0, and not available: it is not known, which is something else than free.
+        One that nobody prices is at 0, not available and without a source: it is not known, which is
+        something else than free, as what a reservation has paid for may be.
         """
-        return self.priced and (self.price > 0 or self.available or self.bill is not None)
+        named = self.price > 0 or self.available or self.bill is not None or self.source is not None
+        return self.priced and named
 
     def allowed_by(self, requirements: Requirements) -> bool:
         """Whether requirements on zone, capacity type and reservation allow it."""

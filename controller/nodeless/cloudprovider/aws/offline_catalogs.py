@@ -91,8 +91,8 @@ def _types(catalog: CatalogFile, shape: NodeShape, zones: frozenset[str]) -> tup
     return build(Known(catalog.facts, catalog.zones), shape, zones, prices, catalog.region)
 
 
-#: Likewise; and pools that pay the same share their types.
-@lru_cache(maxsize=8)
+#: Likewise, for as many node classes as clusters have; and pools that pay the same share their types.
+@lru_cache(maxsize=64)
 def _billed(
     types: Identity, pool: str, node_class: NodeClass, location: Location, terms: BillTerms
 ) -> tuple[InstanceType, ...]:
