@@ -232,8 +232,8 @@ def test_the_pods_of_a_job_with_the_label_are_a_gang_of_its_size(scene, clocks):
             "spec": {
                 "completions": 3,
                 "parallelism": 3,
-                # Nobody makes pods of it: those of the test are its own.
-                "suspend": True,
+                # The Job controller leaves it alone: of a suspended Job it would take the test's pods away.
+                "managedBy": "nodeless.dev/tests",
                 "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
             },
         }
