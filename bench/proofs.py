@@ -36,9 +36,9 @@ _PODS = 150
 #: What is promised: the share that is proved, and seconds of the processor for one plan.
 _PROVED, _SECONDS = 0.95, 1.0
 _ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-_CATEGORY, _GENERATION = "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-generation"
+CATEGORY, GENERATION = "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-generation"
 _AMD64 = needs(ARCH, "In", "amd64")
-_ANY_OF_C_M_R = (needs(_CATEGORY, "In", "c", "m", "r"), needs(_GENERATION, "Gt", "4"), _AMD64)
+_ANY_OF_C_M_R = (needs(CATEGORY, "In", "c", "m", "r"), needs(GENERATION, "Gt", "4"), _AMD64)
 _TO_ORDER = needs(CAPACITY_TYPE, "In", ON_DEMAND)
 Problem = tuple[Snapshot, Catalog]
 
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def _bought_from(seen: Snapshot) -> Problem:
+def bought_from(seen: Snapshot) -> Problem:
     """The problem with the bundled types and prices of nodes."""
     own = {str(each.node_class): NodeClass(each.node_class) for each in seen.pools.values()}
     seen = replace(seen, node_classes=Map(own))
@@ -109,20 +109,18 @@ def _services(chance: random.Random, most: int, **fields: Any) -> list[Any]:
 
 def _small_team(chance: random.Random) -> Problem:
     """Up to thirty pods."""
-    return _bought_from(
-        snapshot(_services(chance, 30), pool("default", *_ANY_OF_C_M_R, _TO_ORDER), *_DAEMONS)
-    )
+    return bought_from(snapshot(_services(chance, 30), pool("default", *_ANY_OF_C_M_R, _TO_ORDER), *_DAEMONS))
 
 
 def _services_and_burstable(chance: random.Random) -> Problem:
     """Burstable types, too."""
-    own = pool("default", needs(_CATEGORY, "In", "t", "c", "m", "r"), _AMD64, _TO_ORDER)
-    return _bought_from(snapshot(_services(chance, 60), own, *_DAEMONS))
+    own = pool("default", needs(CATEGORY, "In", "t", "c", "m", "r"), _AMD64, _TO_ORDER)
+    return bought_from(snapshot(_services(chance, 60), own, *_DAEMONS))
 
 
 def _many_services(chance: random.Random) -> Problem:
     """As many pods as there may be."""
-    return _bought_from(
+    return bought_from(
         snapshot(_services(chance, _PODS), pool("default", *_ANY_OF_C_M_R, _TO_ORDER), *_DAEMONS)
     )
 
@@ -130,7 +128,7 @@ def _many_services(chance: random.Random) -> Problem:
 def _spot(chance: random.Random) -> Problem:
     """Both capacity types and architectures."""
     own = pool("default", *_ANY_OF_C_M_R[:2], needs(CAPACITY_TYPE, "In", ON_DEMAND, SPOT))
-    return _bought_from(snapshot(_services(chance, 80), own, *_DAEMONS))
+    return bought_from(snapshot(_services(chance, 80), own, *_DAEMONS))
 
 
 def _rest_room(chance: random.Random) -> Problem:
@@ -140,7 +138,7 @@ def _rest_room(chance: random.Random) -> Problem:
         for index in range(chance.randint(1, 5))
     ]
     own = pool("default", *_ANY_OF_C_M_R, _TO_ORDER)
-    return _bought_from(snapshot(_services(chance, 60), own, there, *_DAEMONS))
+    return bought_from(snapshot(_services(chance, 60), own, there, *_DAEMONS))
 
 
 def _jobs(chance: random.Random) -> Problem:
@@ -154,7 +152,7 @@ def _one_workload(chance: random.Random) -> Problem:
     """Replicas of one pod, as when a deployment grows."""
     cpu = 50 * chance.randint(2, 80)
     waiting = pods(chance.randint(1, _PODS), f"{cpu}m", f"{cpu * chance.choice((1, 2, 3, 4, 6, 8))}Mi")
-    return _bought_from(snapshot(waiting, pool("default", *_ANY_OF_C_M_R, _TO_ORDER), *_DAEMONS))
+    return bought_from(snapshot(waiting, pool("default", *_ANY_OF_C_M_R, _TO_ORDER), *_DAEMONS))
 
 
 FAMILIES: dict[str, Callable[[random.Random], Problem]] = {

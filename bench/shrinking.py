@@ -17,21 +17,17 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from immutables import Map
-
 from bench.peer.workloads import draw_mixed
-from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
-from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
+from bench.proofs import CATEGORY, GENERATION, bought_from
 from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disrupt
 from nodeless.model.disruption import Command, Decisions
 from nodeless.model.events import PodGone
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, ON_DEMAND
 from nodeless.model.pods import Pod
-from nodeless.model.pools import NodeClass
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, Policy
@@ -46,15 +42,13 @@ _SPAN = 900.0
 _QUIET, _VALIDATION, _BOOT, _DRAIN = 10.0, 15.0, 32.0, 3.0
 #: How long the nodes have run when the load leaves: as in `bench.peer`.
 _AGE = 120.0
-_ZONES = ("us-east-1a", "us-east-1b")
-_CATEGORY, _GENERATION = "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-generation"
 _POOL = a_node_pool(
     requirements=Requirements(
         [
             needs(CAPACITY_TYPE, "In", ON_DEMAND),
             needs(ARCH, "In", "amd64"),
-            needs(_CATEGORY, "In", "c", "m", "r"),
-            needs(_GENERATION, "Gt", "2"),
+            needs(CATEGORY, "In", "c", "m", "r"),
+            needs(GENERATION, "Gt", "2"),
         ]
     )
 )
@@ -89,7 +83,7 @@ def main(arguments: list[str]) -> None:
     number = int(arguments[0]) if arguments else 20
     seed = int(arguments[1]) if len(arguments) > 1 else random.randrange(1_000_000)
     sizes = [int(arguments[2])] if len(arguments) > 2 else [100, 200]
-    types = _bundled_types()
+    types = bought_from(cluster(_POOL))[1][_POOL.key]
     for size in sizes:
         ours, theirs = Figures(), Figures()
         for each in range(number):
@@ -103,11 +97,6 @@ def main(arguments: list[str]) -> None:
                 f"  {name:36} {of.before:8.2f} -> {of.end:7.2f} USD/h, {of.dollars:8.3f} USD paid, "
                 f"{of.evictions:5} evictions, {of.processor:7.1f} s of the processor"
             )
-
-
-def _bundled_types() -> Types:
-    seen = replace(cluster(_POOL), node_classes=Map({str(_POOL.node_class): NodeClass(_POOL.node_class)}))
-    return offline_catalogs(bundled_catalog(), seen, _ZONES)[0][_POOL.key]
 
 
 def _drawn(seed: int, size: int) -> Snapshot:
