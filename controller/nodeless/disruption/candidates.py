@@ -21,6 +21,7 @@ from nodeless.model.labels import (
     PAUSE,
     SPOT,
 )
+from nodeless.model.node_offerings import NodeOfferings
 from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
@@ -184,20 +185,12 @@ class Prices:
     """What a node costs: the price of its own offering, to be had now or not."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._known: dict[str, dict[tuple[str, str, str], float]] = {}
+        self._offerings = NodeOfferings(catalog)
 
     def of(self, node: Node, pool: Pool) -> float | None:
         return self.at(pool.key, node.instance_type, node.zone, node.capacity_type)
 
     def at(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> float | None:
         """The price at which a pool, by key, buys such a node; None: it does not, or nobody prices it."""
-        known = self._known.get(pool)
-        if known is None:
-            known = self._known[pool] = {
-                (instance_type_.name, offering.zone, offering.capacity_type): offering.price
-                for instance_type_ in self._catalog.get(pool, ())
-                for offering in instance_type_.offerings
-                if offering.price_known
-            }
-        return known.get((instance_type, zone, capacity_type))
+        found = self._offerings.find(pool, instance_type, zone, capacity_type)
+        return None if found is None else found.price

@@ -1,16 +1,16 @@
 """What a node that exists costs: the offering by which it could be bought now."""
 
-from nodeless.model.instance_types import Catalog, InstanceType, Offering
+from nodeless.model.instance_types import Catalog, Offering
 from nodeless.model.labels import ON_DEMAND
+from nodeless.model.node_offerings import NodeOfferings
 
 
 class NodePrices:
-    """Finds the offerings of nodes in a catalog, to be had now or not."""
+    """Finds the offerings of nodes also where their own pool does not buy them any more."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+        self._offerings = NodeOfferings(catalog)
         self._pools = sorted(catalog)
-        self._types: dict[str, dict[str, InstanceType]] = {}
         self._found: dict[tuple[str, str, str, str], Offering | None] = {}
 
     def find(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> Offering | None:
@@ -21,21 +21,6 @@ class NodePrices:
         """
         wanted = pool, instance_type, zone, capacity_type or ON_DEMAND
         if wanted not in self._found:
-            found = (self._find_in(each, *wanted[1:]) for each in (pool, *self._pools))
+            found = (self._offerings.find(each, *wanted[1:]) for each in (pool, *self._pools))
             self._found[wanted] = next((offering for offering in found if offering is not None), None)
         return self._found[wanted]
-
-    def _find_in(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> Offering | None:
-        sold = self._types_of(pool).get(instance_type)
-        offerings = (
-            offering
-            for offering in (sold.offerings if sold is not None else ())
-            if (offering.zone, offering.capacity_type) == (zone, capacity_type) and offering.price_known
-        )
-        return min(offerings, key=lambda offering: offering.price, default=None)
-
-    def _types_of(self, pool: str) -> dict[str, InstanceType]:
-        if pool not in self._types:
-            sold = self._catalog.get(pool, ())
-            self._types[pool] = {instance_type.name: instance_type for instance_type in sold}
-        return self._types[pool]
