@@ -101,8 +101,9 @@ class Offering:
         One that nobody prices is at 0, not available and without a source: it is not known, which is
         something else than free, as what a reservation has paid for may be.
         """
-        named = self.price > 0 or self.available or self.bill is not None or self.source is not None
-        return self.priced and named
+        return self.priced and (
+            self.price > 0 or self.available or self.bill is not None or self.source is not None
+        )
 
     def allowed_by(self, requirements: Requirements) -> bool:
         """Whether requirements on zone, capacity type and reservation allow it."""
