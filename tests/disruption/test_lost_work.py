@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from nodeless.disruption import DisruptionPolicy, disrupt, target
 from nodeless.disruption.events import invalid_annotation_events
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, LOST_WORK, ON_DEMAND, SPOT
-from nodeless.model.lost_work import HOURS_A_MONTH, InterruptionRate
+from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.requirements import Requirements
 from nodeless.scheduling import Policy, with_running_choices

@@ -22,8 +22,9 @@ from nodeless.explain.preference_costs import (
     rule_groups,
 )
 from nodeless.explain.report import report
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE, LOST_WORK, ZONE
-from nodeless.model.lost_work import HOURS_A_MONTH, InterruptionRate
+from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.pods import Owner
 from nodeless.model.taints import Taint, Toleration
 from nodeless.model.workloads import Workload

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeless.api.lost_work import LONGEST
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.gangs import GangSize
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, GANG_SIZE, LOST_WORK, ON_DEMAND, RESERVED, SPOT
-from nodeless.model.lost_work import HOURS_A_MONTH, USUAL_INTERRUPTIONS, InterruptionRate
+from nodeless.model.lost_work import USUAL_INTERRUPTIONS, InterruptionRate
 from nodeless.model.plan import Plan
 from nodeless.model.pods import Owner
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve

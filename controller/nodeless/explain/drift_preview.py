@@ -13,8 +13,9 @@ from typing import Any
 from nodeless.explain.decisions import Situation
 from nodeless.explain.report import Launch, Report, Unplaced, report
 from nodeless.explain.what_if import changed
-from nodeless.explain.words import MONTH, count, listed, price
+from nodeless.explain.words import count, listed, price
 from nodeless.model import events
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.labels import OWNER
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import PROVISIONER
@@ -78,7 +79,7 @@ class DriftPreview:
         return {
             **document,
             "costPerHour": costs,
-            "costPerMonth": {name: dollars * MONTH for name, dollars in costs.items()},
+            "costPerMonth": {name: dollars * HOURS_A_MONTH for name, dollars in costs.items()},
             "lines": list(self.lines()),
         }
 
@@ -103,7 +104,7 @@ class DriftPreview:
         for group in self.unplaced:
             names = listed(group.pods)
             yield f"{count(len(group.pods), 'pod')} without a place [{group.code}]: {names}"
-        month = self.difference * MONTH
+        month = self.difference * HOURS_A_MONTH
         yield (
             f"cost {price(self.before)} now, {price(self.after)} then: "
             f"{'+' if month >= 0 else '-'}{abs(month):.2f} USD a month"

@@ -12,8 +12,8 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.report import Launch, launches_of
-from nodeless.explain.words import MONTH, count
-from nodeless.model.bill import INSTANCE, BillPart
+from nodeless.explain.words import count
+from nodeless.model.bill import HOURS_A_MONTH, INSTANCE, BillPart
 from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
@@ -138,7 +138,7 @@ class Overview:
         pods = count(sum(row.fill.pods for row in self.rows), "pod")
         yield (
             f"{count(len(self.rows), 'node')}, {pods}, {self.price:,.4f} USD/h, "
-            f"{self.price * MONTH:,.2f} USD/month{unpriced}"
+            f"{self.price * HOURS_A_MONTH:,.2f} USD/month{unpriced}"
         )
         yield from sum_lines(self._bills)
         if self.launches:

@@ -20,8 +20,9 @@ from nodeless.explain.page_tables import launches_table, workloads_table
 from nodeless.explain.picture import COLORED, Palette, grouping_choices, picture
 from nodeless.explain.report import RelaxedPreferences, Report, Unplaced
 from nodeless.explain.together import Together
-from nodeless.explain.words import MONTH, count, listed
+from nodeless.explain.words import count, listed
 from nodeless.explain.workload_counts import holding
+from nodeless.model.bill import HOURS_A_MONTH
 
 # Part of the package, as the modules are.
 STYLE, SCRIPT = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
@@ -111,7 +112,7 @@ def _cards(report: Report) -> str:
     unpriced = f", {count(cost.unpriced, 'node')} of unknown price left out" if cost.unpriced else ""
     cards = [
         (f"{cost.after:,.2f}", f"USD an hour: {cost.before:,.2f} before, {cost.added:+,.2f}{unpriced}"),
-        (f"{cost.added * MONTH:+,.0f}", f"USD a month, to {cost.after * MONTH:,.0f}"),
+        (f"{cost.added * HOURS_A_MONTH:+,.0f}", f"USD a month, to {cost.after * HOURS_A_MONTH:,.0f}"),
         (
             f"{report.pods - refused:,}",
             f"of {report.pods:,} pods placed" + (f", {refused:,} not placed" if refused else ""),

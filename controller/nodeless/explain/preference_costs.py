@@ -16,8 +16,9 @@ from enum import StrEnum
 
 from nodeless.explain.decisions import Situation
 from nodeless.explain.soft_rules import SoftRule, soft_rules, without_soft_rules
-from nodeless.explain.words import MONTH, listed
+from nodeless.explain.words import listed
 from nodeless.explain.workload_counts import holding, workloads_of
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.plan import Plan, RelaxationCode
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.scheduling import Policy
@@ -275,11 +276,11 @@ def _difference(base: Outcome, other: Outcome) -> Price | None:
     extra = base.price - other.price
     if base.refused != other.refused or not _is_told(extra, other.price):
         return None
-    return Price(extra, extra * MONTH, extra / other.price if other.price > 0 else None)
+    return Price(extra, extra * HOURS_A_MONTH, extra / other.price if other.price > 0 else None)
 
 
 def _is_told(extra: float, price: float) -> bool:
-    return extra * MONTH >= LEAST_MONTH and extra >= LEAST_SHARE * price
+    return extra * HOURS_A_MONTH >= LEAST_MONTH and extra >= LEAST_SHARE * price
 
 
 def _cost(group: RuleGroup, price: Price) -> PreferenceCost:

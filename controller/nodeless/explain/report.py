@@ -13,9 +13,9 @@ from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.lost_work import CapacityReason, reason_of
 from nodeless.explain.preference_costs import NOTHING, PreferenceCosts
 from nodeless.explain.together import Together, kept_together
-from nodeless.explain.words import MONTH, listed
+from nodeless.explain.words import listed
 from nodeless.explain.workload_counts import workloads_of
-from nodeless.model.bill import BillPart
+from nodeless.model.bill import HOURS_A_MONTH, BillPart
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import ChosenCapacity, Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
@@ -162,9 +162,9 @@ class Report:
         document["cost"] = {
             "perHour": {"before": cost.before, "added": cost.added, "after": cost.after},
             "perMonth": {
-                "before": cost.before * MONTH,
-                "added": cost.added * MONTH,
-                "after": cost.after * MONTH,
+                "before": cost.before * HOURS_A_MONTH,
+                "added": cost.added * HOURS_A_MONTH,
+                "after": cost.after * HOURS_A_MONTH,
             },
             "lowerBoundPerHour": cost.lower_bound,
             "gap": cost.gap,

@@ -6,8 +6,6 @@ from nodeless.model.resources import Resources, format_resources
 
 #: Names shown before "and N others" (Karpenter shows as many).
 SHOWN = 5
-#: Hours of a month, as AWS counts them.
-MONTH = 730
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:

@@ -6,6 +6,8 @@ A part whose price is not known says so; it is never counted as free.
 from dataclasses import dataclass
 from math import fsum
 
+#: Hours of a month, as AWS counts them.
+HOURS_A_MONTH = 730
 INSTANCE = "instance"
 LICENSE = "license"
 CREDITS = "CPU credits"

@@ -7,8 +7,6 @@ from fnmatch import fnmatchcase
 #: (https://aws.amazon.com/ec2/spot/instance-advisor/): the average frequency of interruption across all
 #: Regions and instance types has historically been below 5 %.
 USUAL_INTERRUPTIONS = 0.05
-#: Hours of a month, as AWS counts them.
-HOURS_A_MONTH = 730
 
 
 @dataclass(frozen=True, slots=True)

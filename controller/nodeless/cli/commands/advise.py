@@ -24,13 +24,13 @@ from nodeless.cli.commands.inputs import (
 from nodeless.cli.commands.output import DOCUMENTS, TABLE, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
 from nodeless.cli.progress import working
+from nodeless.model.bill import HOURS_A_MONTH
 
 if TYPE_CHECKING:
     from nodeless.explain.advice.usage import Usage
 
 advices = typer.Typer()
 _METRICS = "What pods use"
-_HOURS_OF_A_MONTH = 730
 
 
 @advices.command(rich_help_panel="Plans")
@@ -112,7 +112,7 @@ def advise(
             situation,
             wide or situation.catalog,
             used,
-            least=least / _HOURS_OF_A_MONTH,
+            least=least / HOURS_A_MONTH,
             spot_note=spot_note,
             notes=notes,
             tried=work.step,

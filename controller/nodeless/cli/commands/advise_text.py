@@ -8,7 +8,8 @@ from rich.text import Text
 from nodeless.cli.manifests.yaml_writer import yaml_text
 from nodeless.cli.tables import NOTHING, Column, FittedTable, print_fitted, print_line
 from nodeless.explain.advice.ranking import Advice, AdviceReport, held_line
-from nodeless.explain.words import MONTH, count
+from nodeless.explain.words import count
+from nodeless.model.bill import HOURS_A_MONTH
 
 _COLUMNS = (
     Column("", right=True),
@@ -43,9 +44,9 @@ def _print(made: AdviceReport, console: Console) -> None:
 
 
 def _summary(made: AdviceReport) -> Iterator[str]:
-    yield f"now {made.now.price:,.4f} USD/h, {made.now.price * MONTH:,.2f} USD/month"
+    yield f"now {made.now.price:,.4f} USD/h, {made.now.price * HOURS_A_MONTH:,.2f} USD/month"
     if made.advice:
-        saved = made.together * MONTH
+        saved = made.together * HOURS_A_MONTH
         part = 100 * made.together / made.now.price if made.now.price else 0
         yield f"all advice together saves {saved:,.2f} USD/month ({part:.0f} %)"
     else:
@@ -59,8 +60,8 @@ def _summary(made: AdviceReport) -> Iterator[str]:
 
 
 def _row(number: int, one: Advice) -> tuple[str, ...]:
-    on_top = NOTHING if one.on_top is None else f"{one.on_top * MONTH:,.2f}"
-    return (f"{number}", on_top, f"{one.alone * MONTH:,.2f}", one.title)
+    on_top = NOTHING if one.on_top is None else f"{one.on_top * HOURS_A_MONTH:,.2f}"
+    return (f"{number}", on_top, f"{one.alone * HOURS_A_MONTH:,.2f}", one.title)
 
 
 def _print_one(number: int, one: Advice, console: Console) -> None:

@@ -9,8 +9,9 @@ from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print
 from nodeless.explain.migration.ledger import Left, merged
 from nodeless.explain.migration.report import Bill, Manifest, Migration
 from nodeless.explain.report import zones
-from nodeless.explain.words import MONTH, count, listed
+from nodeless.explain.words import count, listed
 from nodeless.explain.workload_counts import holding
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 
 #: Members named for one reason before "and N others", which JSON has all of.
@@ -122,7 +123,7 @@ def _values(terms: dict[str, Manifest], key: str) -> list[str]:
 def _cost_rows(bill: Bill) -> list[tuple[str, str, str]]:
     rows = [("before", bill.before), ("after, with these pools", bill.after)]
     rows.append(("after, if they allow any current type", bill.any_type))
-    return [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in rows if each is not None]
+    return [(name, f"{each:,.4f}", f"{each * HOURS_A_MONTH:,.2f}") for name, each in rows if each is not None]
 
 
 def _cost_notes(made: Migration) -> Iterator[str]:

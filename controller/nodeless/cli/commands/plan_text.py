@@ -6,8 +6,9 @@ from rich.text import Text
 from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
 from nodeless.explain.launch_bills import launch_bills
 from nodeless.explain.report import Cost, Report, Unplaced, where, zones
-from nodeless.explain.words import MONTH, count, listed
+from nodeless.explain.words import count, listed
 from nodeless.explain.workload_counts import holding
+from nodeless.model.bill import HOURS_A_MONTH
 
 
 def print_report(report: Report, *, wide: bool = False) -> None:
@@ -131,7 +132,7 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
         dollars.append(("lower bound of what is added", cost.lower_bound))
     if len(cost.parts) > 1:
         dollars[2:2] = [(f"  {part.name}", part.dollars) for part in cost.parts]
-    rows = [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in dollars]
+    rows = [(name, f"{each:,.4f}", f"{each * HOURS_A_MONTH:,.2f}") for name, each in dollars]
     print_table(console, "Cost", _COST, rows)
     if cost.proved_cheapest and cost.added > 0:
         console.print("Proved cheapest: no other plan for these pods costs less.")

@@ -20,13 +20,11 @@ from nodeless.cloudprovider.billing.book import PriceBook, VolumePrices
 from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.launch.families import CUSTOM, GIB, family_of
 from nodeless.model import bill
-from nodeless.model.bill import BillPart, PriceSource
+from nodeless.model.bill import HOURS_A_MONTH, BillPart, PriceSource
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.pools import BlockDevice, NodeClass
 from nodeless.model.resources import CPU
 
-#: Hours of a month, as AWS counts them.
-MONTH = 730
 #: What a gp3 volume has for the price of its size
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 FREE_IOPS, FREE_THROUGHPUT = 3_000, 125
@@ -158,7 +156,7 @@ def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[Bi
     priced = [(device, _price_volume(device, region, book)) for device in devices]
     known = [(device, price) for device, price in priced if not isinstance(price, str)]
     if known:
-        total = fsum(price.dollars for _, price in known) / MONTH
+        total = fsum(price.dollars for _, price in known) / HOURS_A_MONTH
         entries = [
             ("regions", region, _kind(device), entry) for device, price in known for entry in price.entries
         ]

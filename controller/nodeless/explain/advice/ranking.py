@@ -14,7 +14,8 @@ from nodeless.explain.advice.bill import Bill, bill_anew, bill_now
 from nodeless.explain.advice.options import IMPLIED, Manifest, Option, options_of
 from nodeless.explain.advice.usage import Usage, fittings
 from nodeless.explain.decisions import Situation
-from nodeless.explain.words import MONTH, count, price
+from nodeless.explain.words import count, price
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.instance_types import Catalog
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.snapshot import Snapshot
@@ -100,7 +101,7 @@ class AdviceReport:
 
 
 def _money(dollars: float) -> dict[str, float]:
-    return {"perHour": round(dollars, 6), "perMonth": round(dollars * MONTH, 2)}
+    return {"perHour": round(dollars, 6), "perMonth": round(dollars * HOURS_A_MONTH, 2)}
 
 
 @dataclass(slots=True)

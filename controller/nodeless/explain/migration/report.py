@@ -9,7 +9,7 @@ from nodeless.explain.migration.behavior import Difference
 from nodeless.explain.migration.ledger import Carried, Left
 from nodeless.explain.migration.steps import Step
 from nodeless.explain.report import Report
-from nodeless.explain.words import MONTH
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.state.saving import plain
 
 Manifest = dict[str, Any]
@@ -57,7 +57,8 @@ class Bill:
         return {
             "perHour": {name: _rounded(value) for name, value in figures.items()},
             "perMonth": {
-                name: None if value is None else _rounded(value * MONTH) for name, value in figures.items()
+                name: None if value is None else _rounded(value * HOURS_A_MONTH)
+                for name, value in figures.items()
             },
             "unpricedNodes": list(self.unpriced),
         }

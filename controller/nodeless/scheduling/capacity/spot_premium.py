@@ -30,9 +30,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodeless.model.bill import HOURS_A_MONTH
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from nodeless.model.lost_work import (
-    HOURS_A_MONTH,
     CapacityChoice,
     InterruptionRate,
     LostWork,
