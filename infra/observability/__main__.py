@@ -33,8 +33,9 @@ def _page() -> str:
 
 <!-- Made by `python -m infra.observability` from the code: change that. -->
 
-The controller exposes [metrics](metrics.md) on port 8080. What to draw and what to be woken for comes with the
-[chart](guides/install-with-helm.md):
+This page describes the alerts and dashboards that come with nodeless, and how to trace what happens to each pod.
+
+The controller exposes [metrics](metrics.md) on port 8080. The [Helm chart](guides/install-with-helm.md) can install the scrape configuration, the alerts and the dashboards:
 
 ```yaml
 serviceMonitor:
@@ -45,9 +46,9 @@ dashboards:
   enabled: true     # a ConfigMap for each dashboard, labeled grafana_dashboard: "1"
 ```
 
-The first two need the kinds of the Prometheus operator. Grafana's sidecar finds dashboards by their label; set
-`dashboards.labels` where yours looks for another one. Without operator or sidecar: give Prometheus
-[alerts.yaml](../charts/nodeless/files/alerts.yaml) as a rule file, and import the JSON below into Grafana.
+`serviceMonitor` and `prometheusRule` need the CRDs of the Prometheus operator. Grafana's sidecar finds dashboards by their label; if yours looks for another label, set
+`dashboards.labels`. Without the operator, use [alerts.yaml](../charts/nodeless/files/alerts.yaml) as a rule file of Prometheus. Without the sidecar, import the JSON files below
+into Grafana.
 
 ## Dashboards
 
@@ -55,20 +56,21 @@ The first two need the kinds of the Prometheus operator. Grafana's sidecar finds
 | --- | --- |
 {dashboards}
 
-Made with Grafana's Foundation SDK for Grafana 11.6, and read through its schema by a test
-(`tests/observability/test_files.py`). Every query is asked of a real Prometheus that scrapes a running controller. What has not been done is to
-look at the pages in Grafana itself, which no package registry has: if one looks wrong to you, open an issue.
+The dashboards are made for Grafana 11.6 with its Foundation SDK, and a test checks them against Grafana's schema (`tests/observability/test_files.py`). Another test runs every query on a real
+Prometheus that scrapes a running controller. Nobody has looked at the dashboards in Grafana itself yet, because no package registry has it. If one looks wrong to you, please open an
+issue.
 
 ## Alerts
 
-| Alert | Severity | After | What to do |
+| Alert | Severity | Fires after | What to do |
 | --- | --- | --- | --- |
 {alerts}
 
 ## Traces
 
-Where a pod's time went, from its first sight to its running: one OpenTelemetry trace for each pod that needed capacity. Off until the
-controller's environment names a collector's OTLP/HTTP port; then, with the chart:
+nodeless can write one OpenTelemetry trace for each pod that needs capacity. The trace shows where the time went, from the moment the controller first sees the pod until the pod runs.
+
+Traces are off by default. To enable them, set the OTLP/HTTP endpoint of your collector in the controller's environment. With the chart:
 
 ```yaml
 controller:
@@ -81,45 +83,54 @@ controller:
       value: "0.1"
 ```
 
-The Pulumi component takes the same variables as `environment`. The image has what is needed; elsewhere it is the extra `tracing`:
+With the Pulumi component, set the same variables as `environment`. The image contains the packages that tracing needs. Elsewhere, install the extra `tracing`:
 `pip install 'nodeless-provisioner[controller,tracing]'`.
 
-| Span | From | To |
+### Spans
+
+| Span | Begins when | Ends when |
 | --- | --- | --- |
-| `pod` | the controller sees the pod | the pod runs |
-| `pending` | the controller sees the pod | kube-scheduler found no room for it |
-| `batch` | then | the batch window closed |
-| `solve` | a pass began | it had its plan; a refused pod has the reason as the span's error |
-| `claim` | the NodeClaim is written | the API server has taken it |
-| `launch` | EC2 is asked for an instance | it gave one, or refused: the span's error |
-| `register` | the instance is there | its node has registered |
-| `initialize` | then | the node is initialized |
-| `bind` | the last of these before it | kube-scheduler has bound the pod |
-| `run` | then | the pod runs |
+| `pod` | the controller first sees the pod | the pod runs |
+| `pending` | the controller first sees the pod | kube-scheduler has found no node for it |
+| `batch` | `pending` ends | the batch window closes |
+| `solve` | a pass begins | the pass has planned the pod; if it refuses the pod, the reason is the span's error |
+| `claim` | nodeless writes the NodeClaim | the API server has accepted it |
+| `launch` | nodeless requests an instance from EC2 | EC2 has launched it, or refused; a refusal is the span's error |
+| `register` | the instance exists | its node has registered |
+| `initialize` | `register` ends | the node is initialized |
+| `bind` | the last of the spans above ends | kube-scheduler has bound the pod |
+| `run` | `bind` ends | the pod runs |
 
-Times are those at which the controller did or saw each thing. What was not seen is not there: a pod that goes to a node that runs already
-has no `claim` to `initialize`, and a new leader begins new traces.
+All times are those at which the controller did or saw something. A trace contains only what the controller saw: a pod that goes to an existing node has no spans `claim` to `initialize`,
+and a new leader starts new traces.
 
-The span `pod` has what to search by: `k8s.pod.name`, `k8s.pod.uid`, `k8s.namespace.name`, `nodeless.workload`, `nodeless.pool`,
-`nodeless.claim`, `host.id`, `host.type`, `cloud.availability_zone`, `karpenter.sh/capacity-type`, `nodeless.price` (US dollars an
-hour), `k8s.node.name`, `nodeless.passes` (passes that considered the pod) and `nodeless.outcome`: `running`, `failed`, `deleted`,
-`waiting` (it did not run in 20 minutes; the error says what it waits for) or `stopped` (the controller ended).
+The span `pod` has attributes that you can search for: `k8s.pod.name`, `k8s.pod.uid`, `k8s.namespace.name`, `nodeless.workload`, `nodeless.pool`, `nodeless.claim`, `host.id`, `host.type`,
+`cloud.availability_zone`, `karpenter.sh/capacity-type`, `nodeless.price` (US dollars an hour), `k8s.node.name`, `nodeless.passes` (how many passes considered the pod) and
+`nodeless.outcome`. The outcome is one of:
 
-What it costs is bounded: 500 pods are followed at a time, 50 of one workload, 16 steps of each, 512 characters of a text, 8192 spans in
-the queue. Pods beyond that have no trace; a sampler makes the selection yours. A collector that is down, slow or answers errors
-costs spans and one line in the log. When the controller ends it sends what is queued, for 3 s at most.
+- `running`, `failed` or `deleted`: what became of the pod;
+- `waiting`: the pod did not run within 20 minutes, and the span's error says what it is waiting for;
+- `stopped`: the controller stopped.
 
-| Variable | Here |
+### Limits
+
+nodeless traces at most 500 pods at a time, 50 of them of one workload, with at most 16 steps for each pod and 512 characters for each text. It queues at most 8192 spans. Pods beyond these
+limits have no trace; use a sampler if you want to control which pods are traced. If the collector is down, slow, or answers with errors, spans are lost and the controller logs one line. When
+the controller stops, it takes up to 3 s to send the spans that are still queued.
+
+### Configuration
+
+| Variable | Supported values |
 | --- | --- |
-| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the collector; empty: no traces |
-| `OTEL_EXPORTER_OTLP_PROTOCOL` | `http/protobuf`, nothing else |
-| `OTEL_EXPORTER_OTLP_HEADERS`, `_CERTIFICATE`, `_CLIENT_KEY`, `_CLIENT_CERTIFICATE`, `_COMPRESSION`, `_TIMEOUT` | as everywhere |
-| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | default `nodeless`, with `service.version`, `service.instance.id` (the pod) and `k8s.cluster.name` |
-| `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | default all pods, within the bounds above |
-| `OTEL_BSP_MAX_QUEUE_SIZE` and others of `OTEL_BSP_`, `OTEL_SPAN_` | as everywhere, with the defaults above |
+| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the collector; if empty, there are no traces |
+| `OTEL_EXPORTER_OTLP_PROTOCOL` | only `http/protobuf` |
+| `OTEL_EXPORTER_OTLP_HEADERS`, `_CERTIFICATE`, `_CLIENT_KEY`, `_CLIENT_CERTIFICATE`, `_COMPRESSION`, `_TIMEOUT` | as OpenTelemetry specifies |
+| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | by default `nodeless`, with `service.version`, `service.instance.id` (the pod) and `k8s.cluster.name` |
+| `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | by default all pods, within the limits above |
+| `OTEL_BSP_MAX_QUEUE_SIZE` and other variables that start with `OTEL_BSP_` or `OTEL_SPAN_` | as OpenTelemetry specifies, with the defaults above |
 | `OTEL_TRACES_EXPORTER=none`, `OTEL_SDK_DISABLED=true` | no traces |
 
-[Decision 29](decisions/0029-one-trace-for-each-pod.md) says why a trace is a pod's.
+[Decision 29](decisions/0029-one-trace-for-each-pod.md) explains why each trace belongs to one pod.
 """
 
 

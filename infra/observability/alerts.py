@@ -57,9 +57,9 @@ ALERTS: tuple[Alert, ...] = (
         f'absent(leader_election_master_status{{name="{LEASE_NAME}"}} == 1)',
         "5m",
         "No replica of nodeless leads",
-        "No node is launched, drained or replaced. See whether the pods run (`kubectl get pods`: a Fargate profile, the image, the "
-        "role of the service account), and whether the Lease "
-        f"`{LEASE_NAME}` can be written.",
+        "No node is launched, drained or replaced. Check whether the controller's pods run (`kubectl get pods`; frequent causes are the "
+        "Fargate profile, the image, and the role of the service account), and whether they can write the Lease "
+        f"`{LEASE_NAME}`.",
     ),
     Alert(
         "NodelessPodsWithoutCapacity",
@@ -67,7 +67,7 @@ ALERTS: tuple[Alert, ...] = (
         "max(nodeless_pods_without_capacity) > 0",
         "15m",
         "{{ $value }} pods cannot be placed by any pool",
-        "`nodeless why POD` and the pod's event FailedScheduling say which rule, limit or price of which pool keeps it out.",
+        "`nodeless why POD` and the pod's event FailedScheduling say which rule, limit or price of each pool prevents a node for it.",
     ),
     Alert(
         "NodelessPendingPods",
@@ -76,8 +76,8 @@ ALERTS: tuple[Alert, ...] = (
         "max(karpenter_scheduler_queue_depth) >= max(karpenter_scheduler_queue_depth offset 30m)",
         "5m",
         "{{ $value }} pods or more have waited for capacity for half an hour, and their number does not fall",
-        "Nodes that were launched do not come up, or launches fail. `kubectl get nodeclaims` shows how far each is; the events of a "
-        "NodeClaim that is not ready say what it waits for.",
+        "Launches fail, or launched nodes do not become ready. `kubectl get nodeclaims` shows the progress of each; the events of a "
+        "NodeClaim that is not ready say what it is waiting for.",
     ),
     Alert(
         "NodelessLaunchesFail",
@@ -85,8 +85,8 @@ ALERTS: tuple[Alert, ...] = (
         'sum by (error) (rate(karpenter_cloudprovider_errors_total{method="Create"}[15m])) > 0',
         "15m",
         "Launches fail: {{ $labels.error }}",
-        "The events of the NodeClaims and the log name the call and AWS's answer. InsufficientCapacity: let the pool choose among "
-        "more instance types and zones. Refused calls: compare the role with the policy in docs/components/permissions.md.",
+        "The events of the NodeClaims and the log name the call and AWS's answer. InsufficientCapacity: allow more instance types "
+        "and zones in the pool. Refused calls: compare the role with the policy in docs/components/permissions.md.",
     ),
     Alert(
         "NodelessAwsCallsFail",
@@ -95,7 +95,7 @@ ALERTS: tuple[Alert, ...] = (
         "15m",
         "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }}:{{ $labels.operation }} fail",
         "`nodeless_aws_call_errors_total` has the codes. RequestLimitExceeded: something else in the account uses up the request limit. "
-        "UnauthorizedOperation: the role lacks the right.",
+        "UnauthorizedOperation: the role lacks the permission.",
     ),
     Alert(
         "NodelessInterruptionsLate",
@@ -104,8 +104,8 @@ ALERTS: tuple[Alert, ...] = (
         "(rate(karpenter_interruption_message_latency_time_seconds_bucket[10m]))) > 60",
         "10m",
         "Warnings of interruptions are handled {{ $value | humanizeDuration }} late",
-        "EC2 takes a spot instance two minutes after it warned. See whether the queue is long, and whether something else "
-        "reads it.",
+        "EC2 reclaims a spot instance two minutes after its warning. Check whether the queue is long, and whether something else "
+        "reads from it.",
     ),
     Alert(
         "NodelessSettingsInvalid",
@@ -121,7 +121,7 @@ ALERTS: tuple[Alert, ...] = (
         "max by (provisioner, resource_type) (karpenter_provisioner_usage_pct) > 90",
         "15m",
         "Pool {{ $labels.provisioner }} uses {{ $value }} % of its limit of {{ $labels.resource_type }}",
-        "When the limit is reached, pods that need this pool stay pending. Raise the limit, or see what uses it: "
+        "When the pool reaches its limit, pods that need it stay pending. Raise the limit, or find out what uses it: "
         "`nodeless top`.",
     ),
     Alert(
@@ -131,7 +131,7 @@ ALERTS: tuple[Alert, ...] = (
         f"/ sum by (controller) (rate(controller_runtime_reconcile_total[10m]) {_OURS}) > 0.1",
         "15m",
         "{{ $value | humanizePercentage }} of the reconciliations of {{ $labels.controller }} fail",
-        "The log says which object fails with what error; all others go on.",
+        "The log names the object that fails and the error. All other objects are still reconciled.",
     ),
     Alert(
         "NodelessObjectsSetAside",
@@ -139,7 +139,8 @@ ALERTS: tuple[Alert, ...] = (
         "max by (unit) (nodeless_quarantined_units) > 0",
         "30m",
         "{{ $value }} objects of kind {{ $labels.unit }} are set aside after repeated failures",
-        "The log line `set aside` names each, and the error. It is retried with growing pauses, and at once when it changes.",
+        "The log line `set aside` names each object and its error. nodeless retries it after longer and longer pauses, and at once when "
+        "it changes.",
     ),
     Alert(
         "NodelessWebhookFails",
@@ -148,7 +149,8 @@ ALERTS: tuple[Alert, ...] = (
         f"/ sum(rate(controller_runtime_webhook_requests_total[10m]) {_OURS}) > 0.05",
         "10m",
         "{{ $value | humanizePercentage }} of the reviews of pools and node classes fail",
-        "Changes of pools are refused, or accepted unchecked, as the webhook's failurePolicy says. See the log of the pods.",
+        "Changes to pools are refused, or accepted without a check, depending on the webhook's failurePolicy. See the logs of the "
+        "controller's pods.",
     ),
     Alert(
         "NodelessReplacementsFail",
@@ -156,7 +158,7 @@ ALERTS: tuple[Alert, ...] = (
         "sum(increase(karpenter_voluntary_disruption_queue_failures_total[1h])) > 3",
         "5m",
         "{{ $value | humanize }} replacements of nodes failed within an hour",
-        "The nodes that were to be replaced stay. The NodeClaims' events say why the new ones did not come up.",
+        "The nodes that should be replaced are kept. The events of the new NodeClaims say why their nodes did not become ready.",
     ),
     Alert(
         "NodelessDrainsHeld",
@@ -164,8 +166,8 @@ ALERTS: tuple[Alert, ...] = (
         'sum(rate(karpenter_nodes_eviction_requests_total{code="429"}[30m])) > 0',
         "1h",
         "Disruption budgets have refused evictions for an hour",
-        "A node cannot be drained. Its event FailedDraining names the pods and their budgets: a budget that allows nothing, or pods that "
-        "are not ready.",
+        "A node cannot be drained. Its event FailedDraining names the pods and their PodDisruptionBudgets. Frequent causes are a budget "
+        "that allows no disruption, and pods that are not ready.",
     ),
     Alert(
         "NodelessNodesInconsistent",
@@ -173,7 +175,8 @@ ALERTS: tuple[Alert, ...] = (
         "sum by (check) (increase(karpenter_consistency_errors[1h])) > 0",
         "5m",
         "Nodes do not match what was launched: {{ $labels.check }}",
-        "The nodes' events say what is missing: resources that the instance type promises, or an initialization that does not end.",
+        "The events of the nodes say what is wrong: resources that the instance type should have are missing, or the node is not "
+        "initialized after an hour.",
     ),
     Alert(
         "NodelessSavingsHeldByBudgets",
@@ -181,7 +184,7 @@ ALERTS: tuple[Alert, ...] = (
         "max(nodeless_disruption_waiting_on_budgets_dollars_per_hour) > 1",
         "6h",
         "Budgets of pools hold changes worth {{ $value | humanize }} dollars an hour",
-        "`nodeless top` names the pools. A budget of 10 % of two nodes lets one node go at a time.",
+        "`nodeless top` names the pools. A budget of 10 % of two nodes, for example, allows one disruption at a time.",
     ),
     Alert(
         "NodelessPlansNotFollowed",
@@ -189,8 +192,8 @@ ALERTS: tuple[Alert, ...] = (
         "min(nodeless_plan_realized_ratio) < 0.8",
         "1h",
         "Plans cost {{ $value | humanizePercentage }} of what runs in the end",
-        "kube-scheduler put pods elsewhere than planned. See whether nominations are refused (docs/plan.md), and whether another "
-        "scheduler places pods.",
+        "kube-scheduler binds pods to other nodes than planned. Check whether the log says that nominations are refused "
+        "(docs/decisions/0015-planned-pods-are-nominated.md), and whether another scheduler binds pods.",
     ),
 )
 
