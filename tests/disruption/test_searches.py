@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disrupt
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model import events
+from nodeless.scheduling import Policy, PriceAdjustment
 from nodeless.state import apply
 from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
@@ -41,17 +42,20 @@ def a_full_cluster():
     return cluster(pool, full), dict.fromkeys([pool.key], TYPES)
 
 
-def test_a_cluster_in_which_nothing_changes_is_searched_once(sought):
+@pytest.mark.parametrize(
+    "solving", [Policy(), Policy(node_fee=0.01), Policy(price_adjustments=(PriceAdjustment(percent=-20.0),))]
+)
+def test_a_cluster_in_which_nothing_changes_is_searched_once(sought, solving):
     seen, catalog = a_full_cluster()
-    searches = Searches()
-    found = disrupt(seen, catalog, POLICY, NOW, searches=searches)
+    searches, policy = Searches(), replace(POLICY, solving=solving)
+    found = disrupt(seen, catalog, policy, NOW, searches=searches)
     once = len(sought)
     assert once
-    assert disrupt(seen, catalog, POLICY, NOW + 60, searches=searches) == found
+    assert disrupt(seen, catalog, policy, NOW + 60, searches=searches) == found
     assert len(sought) == once
 
 
-@pytest.mark.parametrize("change", ["pods", "catalog", "policy"])
+@pytest.mark.parametrize("change", ["pods", "catalog", "policy", "prices"])
 def test_what_changes_is_searched_anew(sought, change):
     seen, catalog = a_full_cluster()
     searches = Searches()
@@ -61,6 +65,8 @@ def test_what_changes_is_searched_anew(sought, change):
         seen = apply(seen, events.PodSeen(on("n0", cpu="10m", memory="1Mi", app="other")[0]))
     elif change == "catalog":
         catalog = {key: tuple(map(replace, types)) for key, types in catalog.items()}
+    elif change == "prices":
+        policy = replace(POLICY, solving=replace(POLICY.solving, node_fee=0.01))
     else:
         policy = replace(POLICY, least_saving=POLICY.least_saving / 2)
     disrupt(seen, catalog, policy, NOW + 60, searches=searches)

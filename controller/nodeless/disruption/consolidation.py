@@ -75,7 +75,6 @@ class Consolidation:
         """`tried`: claims that an earlier pass tried to replace in vain; `searches`: what passes found."""
         self._tried = tried
         self._searches = searches or Searches()
-        self._searches.reset_unless_same(snapshot, catalog, policy, closed)
         self._at = at or AtWork()
         self._score = score or BalancedScore(snapshot, catalog, policy, now)
         self._snapshot = snapshot

@@ -50,6 +50,8 @@ class DisruptionContext:
         chosen = {name: command for command in memory.commands for name in command.claims}
         self.now, self.tried = now, memory.tried
         solving = policy.solving
+        #: As given, before the prices below are made: the very same in each pass until something changes.
+        self.given = catalog, policy
         #: Of what its catalog prices: adjustments and the fee are in there, and no solve adds them once more.
         self.policy = replace(policy, solving=replace(solving, price_adjustments=(), node_fee=0.0))
         snapshot = with_running_choices(with_vertical_targets(snapshot, catalog), catalog, solving)

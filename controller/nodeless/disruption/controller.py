@@ -205,12 +205,15 @@ class DisruptionMethods(DisruptionContext):
 
     def consolidation(self, searches: Searches | None = None) -> Consolidation:
         """A search in what is there once everything that waits has its place."""
+        snapshot, closed = self.scheduled.snapshot, self.closed_nodes()
+        if searches is not None:
+            searches.reset_unless_same(snapshot, *self.given, closed)
         return Consolidation(
-            self.scheduled.snapshot,
+            snapshot,
             self.catalog,
             self.policy,
             self.now,
-            self.closed_nodes(),
+            closed,
             tried=self.tried,
             at=self.at,
             searches=searches,

@@ -31,8 +31,8 @@ class Searches:
 
         Args:
             snapshot: The cluster that is searched.
-            catalog: What each pool may buy, at the prices that are paid.
-            policy: How commands are judged.
+            catalog: What each pool may buy, at list prices.
+            policy: How commands are judged, with the adjustments and the fee that make up what is paid.
             closed: Names of nodes to which no pod is moved.
         """
         if self._of is None or not _same(self._of, (snapshot, catalog, policy, closed)):
