@@ -200,6 +200,74 @@ def test_a_ready_node_waits_for_another_one_a_moment_only():
     asyncio.run(scenario())
 
 
+async def ready_beside_one_that_is_not(cluster, nominator):
+    """Two nodes, of which the first is ready and its pod nominated."""
+    nominator.expect(two_nodes(cluster, ready=False), PLACES)
+    await at_rest(nominator)
+    node = cluster.snapshot.nodes["node-a"]
+    cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+    await until(lambda: cluster.snapshot.pods["default/web-a"].expected_node_name)
+
+
+def test_a_ready_node_waits_for_one_that_joined_with_it_and_is_not_ready_yet():
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            await ready_beside_one_that_is_not(cluster, nominator)
+            assert told == []
+            node = cluster.snapshot.nodes["node-b"]
+            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            await until(lambda: set(told) == {"a", "b"})
+            assert all(pod.expected_node_name for pod in cluster.snapshot.pods.values())
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("what", ["gone", "never ready"])
+def test_a_node_that_does_not_get_ready_is_waited_for_a_moment_only(what):
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            await ready_beside_one_that_is_not(cluster, nominator)
+            if what == "gone":
+                cluster.handle(events.NodeGone("node-b"))
+            await until(lambda: "a" in told)
+            assert ("node-b" in cluster.snapshot.nodes) == (what == "never ready")
+
+    asyncio.run(scenario())
+
+
+def test_a_ready_node_does_not_wait_for_one_that_joined_long_before_it():
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            nominator.expect(two_nodes(cluster, ready=False), PLACES)
+            nominator._joined_at["node-b"] -= 60
+            await ready_beside_one_that_is_not(cluster, nominator)
+            await until(lambda: "a" in told)
+            assert not nominator._comes_with("node-a", "node-b")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("number", "kept"), [(2, False), (200, True), (1000, True)])
+def test_a_node_is_kept_closed_for_longer_where_the_scheduler_has_more_pods_to_report(number, kept):
+    """At 50 requests a second; 500 pods had cost a node that no plan needed, since nodes opened meanwhile."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _told):
+            api.held = {f"web-{each}" for each in range(number)}
+            two_nodes(cluster)
+            pods = [a_pending_pod(f"web-{each}") for each in range(number)]
+            for pod in pods:
+                cluster.handle(events.PodSeen(pod))
+            nominator.expect(pods, {pod.key: "ab"[index % 2] for index, pod in enumerate(pods)})
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            nominator._ready_since["node-a"] -= 6
+            assert nominator.awaits(claim, node) is kept
+            nominator._ready_since["node-a"] -= 5
+            assert not nominator.awaits(claim, node)
+
+    asyncio.run(scenario())
+
+
 def test_a_node_that_is_not_ready_gets_no_nomination_yet():
     async def scenario():
         async with nominating() as (cluster, api, nominator, _):

@@ -11,8 +11,8 @@ is there and Ready, and until then the node keeps the taint `karpenter.sh/unregi
 tries all that wait as each node comes up. So nominations for a closed node are written in a calm moment, in
 which no pod that waits has changed for a while, and the node is opened in the next; what is taken back
 nevertheless is written again. Each node that is opened makes kube-scheduler try all that wait, also those
-that are nominated to nodes which are still closed. So nodes that get ready at about the same time wait for
-each other, and open together, those of small pods first (`_tell`).
+that are nominated to nodes which are still closed, or are about to be. So nodes that joined or got ready at
+about the same time wait for each other, and open together, those of small pods first (`_tell`).
 
 A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
 others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its
@@ -54,8 +54,12 @@ _ECHO_SECONDS = 2.0
 #: and seconds from a closed node's readiness after which nothing is written, or waited for, any more.
 _CALM_SECONDS = 0.15
 _LONGEST_UNREST, _LONGEST_CLOSED = 2.0, 5.0
-#: Seconds from a closed node's readiness for which it waits for others that are ready, too.
-_LONGEST_TOGETHER = 1.5
+#: To both comes what kube-scheduler takes to report all pods that it tried in vain, at 50 requests a second
+#: (its default: k8s.io/kubernetes/pkg/scheduler/apis/config/v1/defaults.go), but not more than so many.
+_REPORTED_A_SECOND, _LONGEST_REPORT = 50, 5.0
+#: Seconds from a closed node's readiness for which it waits for others: those that are ready, too, and those
+#: that joined within so many seconds before or after it, which are likely to be ready in a moment.
+_LONGEST_TOGETHER = 2.0
 #: Seconds after which a pod that kube-scheduler does not bind to an open node is nominated there no more.
 _DEADLINE = 60.0
 #: How often a nomination that was taken back is written again; from the fourth time on, each second.
@@ -97,9 +101,10 @@ class PodNominator:
         self._tries: dict[str, tuple[str, int, float]] = {}
         #: When a pod that waits changed last, other than by our own writes.
         self._active_at = 0.0
-        #: By name of a closed node: since when it is ready.
+        #: By name of a closed node: when it joined, and since when it is ready.
+        self._joined_at: dict[str, float] = {}
         self._ready_since: dict[str, float] = {}
-        #: Of them those to which a pod is still to be nominated.
+        #: Of those that joined, the nodes to which a pod is still to be nominated.
         self._incomplete: set[str] = set()
         #: Places that are looked at again in a calm moment.
         self._to_complete: set[str] = set()
@@ -127,7 +132,7 @@ class PodNominator:
                 self._places[pod.key] = (pod.uid, places.get(pod.key, ""))
                 self._pods.setdefault(places.get(pod.key, ""), set()).add(pod.key)
                 self._queue.add(pod.key)
-        for name in self._ready_since:
+        for name in self._joined_at:
             self._begin(name)
         self._open_the_last()
 
@@ -137,7 +142,7 @@ class PodNominator:
 
     def awaits(self, claim: NodeClaim, node: Node) -> bool:
         """Whether a pod that is expected on a claim's node is not nominated there yet."""
-        if self._closed_for(node) > _LONGEST_CLOSED:
+        if self._closed_for(node) > _LONGEST_CLOSED + self._report_seconds():
             return False
         return self._awaits_nomination(claim, node) or (bool(self._of(claim)) and self._rest_in(node) > 0)
 
@@ -152,19 +157,33 @@ class PodNominator:
 
     def _unrest(self, node: Node) -> float:
         """Seconds until there may be a calm moment for a closed node; 0 when there is, or none is needed."""
-        if not is_closed(node) or self._closed_for(node) > _LONGEST_UNREST:
+        if not is_closed(node) or self._closed_for(node) > _LONGEST_UNREST + self._report_seconds():
             return 0.0
         return max(self._active_at + _CALM_SECONDS - time.monotonic(), 0.0)
+
+    def _report_seconds(self) -> float:
+        """How long kube-scheduler takes to report all pods that wait for their node."""
+        waiting = len(self._places) - len(self._pods.get("", ()))
+        return min(waiting / _REPORTED_A_SECOND, _LONGEST_REPORT)
 
     def _rest_in(self, node: Node) -> float:
         """Seconds until a node whose pods are all nominated may be opened, unless somebody tells before."""
         together = 0.0
-        if self._incomplete and node.name in self._ready_since:
+        if node.name in self._ready_since and any(
+            self._comes_with(node.name, other) for other in self._incomplete
+        ):
             together = max(_LONGEST_TOGETHER - self._closed_for(node), 0.0)
         return max(together, self._unrest(node))
 
+    def _comes_with(self, name: str, other: str) -> bool:
+        """Whether a node that is ready waits for another one."""
+        return (
+            other in self._ready_since
+            or abs(self._joined_at[other] - self._joined_at[name]) <= _LONGEST_TOGETHER
+        )
+
     def _begin(self, name: str) -> None:
-        """Have a node that is ready be waited for by the others, if pods are to be nominated to it."""
+        """Have a node that joined be waited for by the others, if pods are to be nominated to it."""
         snapshot = self._cluster.snapshot
         node = snapshot.nodes.get(name)
         claim = snapshot.claim_of(node) if node is not None else None
@@ -180,7 +199,7 @@ class PodNominator:
         """A node is not waited for any more: once there is none, those that have waited are looked at."""
         if name in self._incomplete:
             self._incomplete.discard(name)
-            for other in tuple(self._ready_since) if not self._incomplete else ():
+            for other in tuple(self._ready_since) if self._incomplete.isdisjoint(self._ready_since) else ():
                 self._complete(other)
 
     def _tell(self, claim: NodeClaim) -> None:
@@ -262,12 +281,13 @@ class PodNominator:
             case events.PodGone(key):
                 self._drop(key)
             case events.NodeSeen(node) if _opens_or_closes(before.nodes.get(node.name), node):
-                if node.ready and is_closed(node):
-                    if node.name not in self._ready_since:
-                        self._ready_since[node.name] = time.monotonic()
-                        self._begin(node.name)
-                else:
+                if not is_closed(node) or (node.name in self._ready_since and not node.ready):
                     self._forget_node(node.name)
+                elif node.ready or node.name not in before.nodes:
+                    self._joined_at.setdefault(node.name, time.monotonic())
+                    if node.ready:
+                        self._ready_since.setdefault(node.name, time.monotonic())
+                    self._begin(node.name)
                 self._look_at(after, node)
             case events.NodeGone(name) if name in before.nodes:
                 self._forget_node(name)
@@ -276,6 +296,7 @@ class PodNominator:
     def _forget_node(self, name: str) -> None:
         self._ready_since.pop(name, None)
         self._stop_waiting_for(name)
+        self._joined_at.pop(name, None)
 
     def _is_echo(self, pod: Pod) -> bool:
         """Whether a pod comes back as we wrote it."""
