@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, PROVISIONER_NAME, SPOT, ZONE
+from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    NODE_NAME,
+    ON_DEMAND,
+    PROVISIONER_NAME,
+    SPOT,
+    ZONE,
+)
+from nodeless.model.pods import NodeSelectorTerm
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from tests.scheduling.acceptance.catalogs import a_type
@@ -264,6 +274,27 @@ def test_tp_24_a_match_label_key_that_pods_lack_is_ignored():
 
 
 RACK = "example.com/rack"
+
+
+@pytest.mark.parametrize(
+    ("alternative", "expected"),
+    [
+        pytest.param(NodeSelectorTerm(()), {"z1": 2, "z2": 2}, id="asks-for-nothing"),
+        pytest.param(
+            NodeSelectorTerm((), True, (needs(NODE_NAME, "In", "gone"),)),
+            {"z1": 2, "z2": 2},
+            id="a-lost-node",
+        ),
+        pytest.param(
+            NodeSelectorTerm((), True, (needs(NODE_NAME, "In", "third"),)), {"z1": 1, "z2": 1}, id="a-node"
+        ),
+    ],
+)
+def test_an_alternative_of_node_affinity_opens_no_zone_that_no_node_of_it_is_in(alternative, expected):
+    full = node("third", "0", labels={ZONE: "z3"}, provider_id="")
+    asked = (alternative, term(needs(ZONE, "In", "z1", "z2")))
+    seen = after_pass(EMPTY, full, template(), pods(4, "100m", required_terms=asked, spread=ZONES))
+    assert domains(seen, ZONE) == expected
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("Ignore", 1), ("Honor", 5)])

@@ -26,7 +26,7 @@ class NodeFilter:
     """The nodes on which a spread constraint counts pods, and whose domains must be balanced."""
 
     alternatives: tuple[tuple[Requirement, ...], ...]
-    """What the pod requires of nodes (any one of them); one empty alternative: every node."""
+    """What the pod requires of nodes and their names (any of them); one empty alternative: every node."""
     tolerations: tuple[Toleration, ...] | None
     """Nodes with a taint outside these are left out; None: taints play no part."""
     keys: tuple[str, ...]
@@ -222,7 +222,9 @@ def _filter(constraint: TopologySpreadConstraint, shape: PodShape, *, soft: bool
     alternatives: tuple[tuple[Requirement, ...], ...] = ((),)
     if constraint.node_affinity_policy == "Honor":
         selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
-        terms = [term.expressions for term in shape.required_terms] or [()]
+        asked = [(*term.expressions, *term.fields) for term in shape.required_terms]
+        # A term that asks for nothing matches no node.
+        terms = [expressions for expressions in asked if expressions] if asked else [()]
         alternatives = tuple((*selector, *expressions) for expressions in terms)
     keys = {
         _domain_key(other.topology_key)

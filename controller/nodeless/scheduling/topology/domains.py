@@ -8,7 +8,7 @@ domain is never fuller here than there.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_NAME, ZONE
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
@@ -19,6 +19,7 @@ from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.pods.rules import NodeFilter
 from nodeless.scheduling.topology.node_filter import (
+    NAMES,
     ON_EVERY_NODE,
     ExpectedNode,
     all_hold,
@@ -44,13 +45,15 @@ class Place:
 def places_of(snapshot: Snapshot, slots: Sequence[Slot], keys: Sequence[str]) -> dict[str, Place]:
     """Every node and every claim that becomes one, by name; labels of a claim as far as they are certain."""
     places = {
-        name: Place({HOSTNAME: name, **node.labels}, node.taints, None)
+        name: Place({HOSTNAME: name, **node.labels, NODE_NAME: name}, node.taints, None)
         for name, node in sorted(snapshot.nodes.items())
     }
     for index, slot in enumerate(slots):
         certain = {key: slot.domains(key) for key in keys}
         more = {key: next(iter(values)) for key, values in certain.items() if len(values) == 1}
-        places[slot.name] = Place({**slot.labels, **more}, slot.taints, index, slot.possible)
+        # A claim whose node has not come has no name yet that a pod could ask for.
+        name = {} if slot.possible or slot.name not in snapshot.nodes else {NODE_NAME: slot.name}
+        places[slot.name] = Place({**slot.labels, **more, **name}, slot.taints, index, slot.possible)
     return places
 
 
@@ -157,8 +160,8 @@ def _holds(expression: Requirement, place: Place) -> bool | None:
         return expression.allows(value)
     if not place.possible:
         return expression.allows_absence()
-    if expression.key == HOSTNAME:
-        return expression.complement  # no pod knows the name of a node to come
+    if expression.key in NAMES:
+        return expression.complement
     verdicts = {_of_type(expression, labels.get(expression.key)) for labels in place.possible}
     return verdicts.pop() if len(verdicts) == 1 else None
 

@@ -8,7 +8,16 @@ keys. Of a node to come some labels are open until it is narrowed further or lau
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, WELL_KNOWN, ZONE
+from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    NODE_NAME,
+    OS,
+    WELL_KNOWN,
+    ZONE,
+)
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import find_untolerated
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
@@ -17,6 +26,8 @@ from nodeless.scheduling.pods.rules import NodeFilter
 
 #: Labels that every node bears, whatever is known of it.
 ON_EVERY_NODE = frozenset((HOSTNAME, ZONE, CAPACITY_TYPE, INSTANCE_TYPE, ARCH, OS))
+#: What a node is called; no pod knows it of a node to come.
+NAMES = frozenset((HOSTNAME, NODE_NAME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +52,8 @@ def matches_node_filter(nodes: NodeFilter, node: ExpectedNode) -> bool | None:
 
 
 def _holds(expression: Requirement, node: ExpectedNode) -> bool | None:
-    if expression.key == HOSTNAME:
-        return expression.complement  # no pod knows the name of a node to come
+    if expression.key in NAMES:
+        return expression.complement
     label = node.requirements.get(expression.key)
     if label is None and _open(expression.key, node):
         return None
