@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.api.writing import write_claim
-from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
+from nodeless.launch.claims import claim_name, claims_for, labels_of
 from nodeless.launch.variants import needs_efa
 from nodeless.model.bill import Bill, BillPart
 from nodeless.model.devices import EFA_INTERFACES
@@ -168,7 +168,7 @@ def test_a_claim_has_the_life_spans_of_its_pool() -> None:
 )
 def test_an_open_label_gets_one_settled_value(operator: str, values: list[str], expected: str | None) -> None:
     requirement = Requirement.of("example.com/tier", operator, values)
-    assert some_value(requirement) == expected
+    assert requirement.some_value() == expected
     pool = a_pool(requirements=Requirements([requirement]))
     assert labels_of(pool.requirements, pool).get("example.com/tier") == expected
 

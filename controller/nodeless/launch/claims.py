@@ -244,22 +244,7 @@ def labels_of(requirements: Requirements, pool: Pool) -> dict[str, str]:
         requirement = requirements[key]
         if key not in pool.requirements and requirement.allows_absence():
             continue
-        value = some_value(requirement)
+        value = requirement.some_value()
         if value is not None:
             labels[key] = value
     return {**labels, **pool.labels}
-
-
-def some_value(requirement: Requirement) -> str | None:
-    """A value that the requirement allows, always the same one; None when the label must be absent.
-
-    The alphabetically first of a list; otherwise the smallest number from 0 or the bound on, not excluded.
-    """
-    if not requirement.complement:
-        return min(requirement.values, default=None)
-    number = requirement.minimum if requirement.minimum is not None else min(0, requirement.maximum or 0)
-    while not requirement.allows(str(number)):
-        number += 1
-        if requirement.maximum is not None and number > requirement.maximum:
-            return None
-    return str(number)

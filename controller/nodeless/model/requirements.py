@@ -130,6 +130,21 @@ class Requirement:
             min_values=min_values,
         )
 
+    def some_value(self) -> str | None:
+        """A value that it allows, always the same one; None when the label must be absent.
+
+        The alphabetically first of a list; otherwise the smallest number from 0 or the bound on that is not
+        excluded.
+        """
+        if not self.complement:
+            return min(self.values, default=None)
+        number = self.minimum if self.minimum is not None else min(0, self.maximum or 0)
+        while not self.allows(str(number)):
+            number += 1
+            if self.maximum is not None and number > self.maximum:
+                return None
+        return str(number)
+
     def operator(self) -> str:
         """The operator that this reads as; a pure bound reads as Exists."""
         if self.complement:

@@ -5,10 +5,11 @@ is never less than what kube-scheduler sees once the plan is carried out, so the
 domain is never fuller here than there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_NAME, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_NAME, WELL_KNOWN, ZONE
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
@@ -60,8 +61,16 @@ def places_of(snapshot: Snapshot, slots: Sequence[Slot], keys: Sequence[str]) ->
 class Domains:
     """The domains of every topology key in one solve."""
 
-    def __init__(self, tables: Sequence[PoolTable], places: Mapping[str, Place], meter: Meter) -> None:
+    def __init__(
+        self,
+        tables: Sequence[PoolTable],
+        places: Mapping[str, Place],
+        meter: Meter,
+        named: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> None:
+        """`named`: by topology key, the values that pods which wait ask for."""
         self._meter = meter
+        self._named = named
         self._tables = tuple(tables)
         self._places = places
         self._universes: dict[tuple[str, NodeFilter | None], tuple[str, ...]] = {}
@@ -71,7 +80,9 @@ class Domains:
     def launchable(self, key: str) -> tuple[str, ...]:
         """The values that new nodes may have, sorted."""
         if key not in self._launchable:
-            values = {value for table in self._tables for value in values_of(table, key)}
+            there = {place.labels[key] for place in self._places.values() if key in place.labels}
+            named = there.union(self._named.get(key, ()))
+            values = {value for table in self._tables for value in values_of(table, key, named)}
             self._launchable[key] = tuple(sorted(values))
         return self._launchable[key]
 
@@ -120,17 +131,25 @@ class Domains:
         )
 
 
-def values_of(table: PoolTable, key: str) -> set[str]:
-    """The values that a label of new nodes of a pool may have, as far as they are listed."""
+def values_of(table: PoolTable, key: str, named: Collection[str] = ()) -> set[str]:
+    """The values that a label of new nodes of a pool may have.
+
+    Where the pool leaves its own label open (`Exists`), those that are `named` are what it may be.
+    """
     if key in (ZONE, CAPACITY_TYPE):
         return set(table.table.offers.zones if key == ZONE else table.table.offers.capacity_types)
     values: set[str] = set()
-    offered = table.offered.get(key)
-    if offered is not None and not offered.complement:
-        values |= offered.values
     for carried in table.table.carried(key):
         if carried is not None and not carried.complement:
             values |= carried.values
+    offered = table.offered.get(key)
+    if offered is not None and not offered.complement:
+        values |= offered.values
+    elif offered is not None and not values and key not in WELL_KNOWN:
+        # The pool leaves it open: nodes bear what their pods ask for, else the value that is always chosen.
+        values |= {value for value in named if offered.allows(value)}
+        if (chosen := offered.some_value()) is not None:
+            values.add(chosen)
     return values
 
 

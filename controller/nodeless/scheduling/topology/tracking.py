@@ -7,10 +7,11 @@ holds after each pod; the hostname is left out there, since each node is its own
 pass counts on it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from nodeless.api.names import label_value_defects
 from nodeless.model.labels import HOSTNAME
-from nodeless.model.requirements import Requirements
+from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -49,7 +50,7 @@ class Topology:
         self._meter = meter
         self.counters = Counters(profiles.topology_groups, len(slots))
         places = places_of(snapshot, slots, self.keys) if profiles.topology_groups else {}
-        self.domains = Domains(tables, places, meter)
+        self.domains = Domains(tables, places, meter, _named(self.keys, profiles))
         self._verdicts: dict[ExpectedNode, dict[NodeFilter, bool | None]] = {}
         #: By open node: pods counted there though it may turn out to take no part.
         self._unsettled: dict[int, dict[tuple[TopologyGroup, str], int]] = {}
@@ -299,6 +300,21 @@ class Topology:
                 counts = dict(self.counters[anti.topology_group].domains)
                 limits.append(Limit(at[anti.topology_group.key], counts, (), 0, 1))
         return limits
+
+
+def _named(keys: Collection[str], profiles: Profiles) -> dict[str, set[str]]:
+    """The values of some labels that pods which wait ask for, by key."""
+    found: dict[str, set[str]] = {key: set() for key in keys}
+    for shape in {shape for shape, _ in profiles.groups} if keys else ():
+        asked = [Requirement.of(key, IN, (value,)) for key, value in shape.node_selector]
+        asked += [expression for term in shape.required_terms for expression in term.expressions]
+        for expression in asked:
+            if expression.key in found and not expression.complement:
+                found[expression.key] |= expression.values
+    # What no label can have must not get onto a node.
+    return {
+        key: {value for value in values if not label_value_defects(value)} for key, values in found.items()
+    }
 
 
 def _single(requirements: Requirements, key: str) -> str | None:
