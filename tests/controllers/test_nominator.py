@@ -189,6 +189,28 @@ def test_a_ready_node_waits_for_no_node_that_is_gone_or_needed_no_more(what):
     asyncio.run(scenario())
 
 
+def test_nodes_are_opening_from_when_they_are_ready_until_a_moment_after():
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            pods = two_nodes(cluster, ready=False)
+            assert not nominator.is_opening()
+            nominator.expect(pods, PLACES)
+            for name in ("node-a", "node-b"):
+                node = cluster.snapshot.nodes[name]
+                cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            assert nominator.is_opening()
+            await until(lambda: set(told) == {"a", "b"})
+            for name in ("node-a", "node-b"):
+                node = cluster.snapshot.nodes[name]
+                opened = replace(node, taints=without_unregistered(node.taints), resource_version="10")
+                cluster.handle(events.NodeSeen(opened))
+            assert nominator.is_opening()
+            nominator._opened_at -= 10
+            assert not nominator.is_opening()
+
+    asyncio.run(scenario())
+
+
 def test_a_ready_node_waits_for_another_one_a_moment_only():
     async def scenario():
         async with nominating() as (cluster, api, nominator, told):

@@ -9,7 +9,7 @@ from nodeless.controllers.provisioning.controller import Provisioning
 from nodeless.kube import ApiError
 from nodeless.model import events
 from nodeless.model.instructions import AnnotateClaim
-from nodeless.model.labels import PLANNED_PODS
+from nodeless.model.labels import INSTANCE_TYPE, PLANNED_PODS
 from nodeless.operator.settings import GlobalSettings
 from nodeless.state.expected import planned_for
 from tests.controllers.living import Living
@@ -34,7 +34,19 @@ def written(monkeypatch):
     return Written(snapshot(pool()), FAMILY, patch=monkeypatch)
 
 
-def a_leader(written):
+class Opening:
+    """Nominates nothing; `now`: whether nodes are being opened."""
+
+    refused, now = "", True
+
+    def expect(self, considered, places):
+        """Nothing is remembered."""
+
+    def is_opening(self):
+        return self.now
+
+
+def a_leader(written, nominator=None):
     recorder = SimpleNamespace(publish=lambda event: True)
     return Provisioning(
         written.cluster,
@@ -43,6 +55,7 @@ def a_leader(written):
         recorder,
         written.metrics,
         GlobalSettings("demo"),
+        nominator=nominator,
     )
 
 
@@ -92,5 +105,57 @@ def test_a_note_that_cannot_be_written_holds_nothing_up_and_is_written_by_the_ne
         await leader.plan_once()
         assert written.snapshot.claims[claim] is before, "nothing new is to be written"
         assert PLANNED_PODS in before.annotations
+
+    run_in_virtual_time(scenario())
+
+
+def loses_its_room(written, name):
+    """The instance of a claim has less room than its pods need."""
+    claim = written.snapshot.claims[name]
+    small = replace(
+        claim,
+        provider_id="aws:///z1/i-0",
+        labels={**claim.labels, INSTANCE_TYPE: "medium"},
+        allocatable={"cpu": 100, "memory": 2**30, "pods": 5},
+    )
+    written.cluster.handle(events.ClaimSeen(small))
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_no_node_is_bought_for_a_pod_that_lost_its_place_while_nodes_are_opened(written, opened):
+    """kube-scheduler is binding pods; half way there the others are not where they were to go yet."""
+
+    async def scenario():
+        nominator = Opening()
+        leader = a_leader(written, nominator)
+        come(written, pods(1, "1100m", name="planned"))
+        await leader.plan_once()
+        (claim,) = written.snapshot.claims
+        loses_its_room(written, claim)
+        await leader.plan_once()
+        assert list(written.snapshot.claims) == [claim]
+        come(written, pods(1, "3", name="new"))
+        await leader.plan_once()
+        assert {"new-0"} in named(written).values(), "a pod that was never planned waits for nobody"
+        assert len(written.snapshot.claims) == 2
+        if opened:
+            nominator.now = False
+        else:
+            leader._held_since["default/planned-0"] -= 16
+        await leader.plan_once()
+        assert len(written.snapshot.claims) == 3
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_pod_whose_claim_is_gone_gets_another_one_though_nodes_are_opened(written):
+    async def scenario():
+        leader = a_leader(written, Opening())
+        come(written, pods(1, "1100m", name="planned"))
+        await leader.plan_once()
+        (claim,) = written.snapshot.claims
+        written.cluster.handle(events.ClaimGone(claim))
+        await leader.plan_once()
+        assert list(named(written).values()) == [{"planned-0"}]
 
     run_in_virtual_time(scenario())

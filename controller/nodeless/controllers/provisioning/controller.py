@@ -62,6 +62,8 @@ RETRY_SECONDS = 10.0
 _SEARCHED = 5
 #: Karpenter nominates for twice the longest batch window, at least ten seconds.
 _SHORTEST_NOMINATION = 10.0
+#: Seconds for which no node is bought for a pod whose place others took while nodes are being opened.
+_LONGEST_HOLD = 15.0
 Record = Callable[[Situation, Plan], object]
 """Told of every decision, in a worker thread."""
 
@@ -108,6 +110,8 @@ class Provisioning:
         self._guard = LaunchBackoff()
         #: Where the last passes put pods that wait, by key: the next one keeps them there.
         self._places: dict[str, str] = {}
+        #: By key of a pod that had its place: since when no node is bought for it.
+        self._held_since: dict[str, float] = {}
         self._realizing = Realizing()
         self._advisor = Advisor()
         self._resting = DeferredPods(metrics, recorder)
@@ -318,9 +322,12 @@ class Provisioning:
         return catalog, problems
 
     def _hold_back(self, plan: Plan, snapshot: Snapshot, now: float) -> Plan:
-        """Leave out nodes for pods that earlier nodes did not help."""
+        """Leave out nodes for pods that earlier nodes did not help, or whose nodes are being opened."""
         kept = []
         for node in plan.new_nodes:
+            if self._is_being_bound(node, snapshot, now):
+                self._log.debug("pods lost their place to others while nodes are opened", pods=node.pods)
+                continue
             wait = self._guard.wait_for(node, snapshot, now)
             if not wait:
                 kept.append(node)
@@ -334,6 +341,19 @@ class Provisioning:
                 if self._tell(snapshot, key, "Warning", "NodeDidNotHelp", message):
                     self._log.warning(message, pod=key)
         return replace(plan, new_nodes=tuple(kept))
+
+    def _is_being_bound(self, node: PlannedNode, snapshot: Snapshot, now: float) -> bool:
+        """Whether a node is for pods whose places others took while nodes are being opened.
+
+        kube-scheduler binds hundreds of pods within seconds, those of closed nodes on the open ones, too. Who
+        has no room half way there has it in the end, as a rule: where the others were to go.
+        """
+        if self._nominator is None or not self._nominator.is_opening() or not node.pods:
+            return False
+        places = {self._places.get(key, "") for key in node.pods}
+        if not all(place in snapshot.claims or place in snapshot.nodes for place in places):
+            return False
+        return all(now - self._held_since.setdefault(key, now) < _LONGEST_HOLD for key in node.pods)
 
     async def _launch(self, plan: Plan, situation: Situation) -> None:
         if not plan.new_nodes:
@@ -426,6 +446,9 @@ class Provisioning:
         still = {key for key in self._places if (pod := snapshot.pods.get(key)) and not pod.node_name}
         refused = {refusal.pod for refusal in plan.refusals}
         self._places = {key: self._places[key] for key in still - refused} | places
+        self._held_since = {
+            key: since for key, since in self._held_since.items() if key in self._places and key not in places
+        }
         if self._nominator is None:
             return
         considered = [*places, *(refusal.pod for refusal in plan.refusals)]

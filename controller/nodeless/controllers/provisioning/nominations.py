@@ -22,6 +22,7 @@ predecessors' nominations on the pods and their plans on the claims (`state.expe
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
 from nodeless.cloudprovider import CloudError
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd
@@ -60,6 +61,8 @@ _REPORTED_A_SECOND, _LONGEST_REPORT = 50, 5.0
 #: Seconds from a closed node's readiness for which it waits for others: those that are ready, too, and those
 #: that joined within so many seconds before or after it, which are likely to be ready in a moment.
 _LONGEST_TOGETHER = 2.0
+#: Seconds from the opening of a node within which kube-scheduler binds its pods.
+_BOUND_WITHIN = 3.0
 #: Seconds after which a pod that kube-scheduler does not bind to an open node is nominated there no more.
 _DEADLINE = 60.0
 #: How often a nomination that was taken back is written again; from the fourth time on, each second.
@@ -104,6 +107,8 @@ class PodNominator:
         #: By name of a closed node: when it joined, and since when it is ready.
         self._joined_at: dict[str, float] = {}
         self._ready_since: dict[str, float] = {}
+        #: When the last node that had been ready and closed was opened.
+        self._opened_at = -inf
         #: Of those that joined, the nodes to which a pod is still to be nominated.
         self._incomplete: set[str] = set()
         #: Places that are looked at again in a calm moment.
@@ -135,6 +140,14 @@ class PodNominator:
         for name in self._joined_at:
             self._begin(name)
         self._open_the_last()
+
+    def is_opening(self) -> bool:
+        """Whether nodes that are ready are still closed, or were a moment ago: their pods are being bound."""
+        now = time.monotonic()
+        longest = _LONGEST_CLOSED + self._report_seconds()
+        return now - self._opened_at < _BOUND_WITHIN or any(
+            now - since <= longest for since in self._ready_since.values()
+        )
 
     def expects(self, claim: NodeClaim) -> bool:
         """Whether pods that wait are to be nominated to a claim's node."""
@@ -294,7 +307,8 @@ class PodNominator:
                 self._look_at(before, before.nodes[name])
 
     def _forget_node(self, name: str) -> None:
-        self._ready_since.pop(name, None)
+        if self._ready_since.pop(name, None) is not None:
+            self._opened_at = time.monotonic()
         self._stop_waiting_for(name)
         self._joined_at.pop(name, None)
 
