@@ -40,7 +40,7 @@ from nodeless.scheduling.capacity.in_flight_node import (
     pool_of_node,
     type_named,
 )
-from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
+from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
 from nodeless.scheduling.pods.classes import UNBOUNDED, Amounts, Axis
 from nodeless.scheduling.pods.constraints import daemon_alternatives
 from nodeless.scheduling.pods.eligibility import claims_by_provider_id, leaving, managed
@@ -92,6 +92,8 @@ class Slot:
         value = self.labels.get(expression.key)
         if value is not None:
             return expression.allows(value)
+        if expression.key == HOSTNAME:
+            return LATER_LABELS[HOSTNAME](expression)
         if not self.possible:
             return expression.allows_absence()
         return all(

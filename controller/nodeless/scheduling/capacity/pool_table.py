@@ -41,11 +41,18 @@ from nodeless.scheduling.pods.constraints import NodeRequirements, daemon_altern
 
 #: The limit that counts nodes instead of a resource.
 NODES = "nodes"
+
+
+def _unknown_name_satisfies(expression: Requirement) -> bool:
+    """Whether a name that nobody knows yet meets an expression: any that asks for none, and for no number."""
+    return expression.complement and expression.minimum is None and expression.maximum is None
+
+
 #: Labels that a node bears only once it has joined, and whether an expression holds for them on a node to
 #: come: it has a name that nobody knows yet, and comes to be registered and initialized.
 LATER_LABELS: Mapping[str, Callable[[Requirement], bool]] = {
-    HOSTNAME: lambda expression: expression.complement,
-    NODE_NAME: lambda expression: expression.complement,
+    HOSTNAME: _unknown_name_satisfies,
+    NODE_NAME: _unknown_name_satisfies,
     REGISTERED: lambda expression: expression.allows("true"),
     INITIALIZED: lambda expression: expression.allows("true"),
 }
@@ -170,12 +177,14 @@ class PoolTable:
         """The first expression on a label that neither the pool nor any type knows."""
         for expression in node_requirements.expressions:
             known = expression.key in self.offered or self.table.carries(expression.key)
-            if not known and not self.table.allowed(expression).any():
+            if not known and not self.allowed(expression).any():
                 return expression
         return None
 
     def allowed(self, expression: Requirement) -> Mask:
         """The types that one expression allows on a node of this pool."""
+        if expression.key == HOSTNAME:
+            return np.full(len(self.table), LATER_LABELS[HOSTNAME](expression))
         return self.table.allowed(expression, defined=expression.key in self.offered)
 
     def _open(self, pods: PodClass, node_requirements: NodeRequirements) -> tuple[Terms, Amounts] | None:
@@ -222,7 +231,9 @@ class PoolTable:
         types = terms.types
         for expression in node_requirements.expressions:
             types = types & self.allowed(expression)
-        merged = terms.requirements.intersect(node_requirements.requirements)
+        # The hostname is the node's own: no claim may ask for it.
+        asked = [one for one in node_requirements.requirements.values() if one.key != HOSTNAME]
+        merged = Requirements([*terms.requirements.values(), *asked])
         if merged == terms.requirements and types is terms.types:
             return terms
         return self._terms(merged, types)

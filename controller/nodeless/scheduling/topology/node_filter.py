@@ -21,7 +21,7 @@ from nodeless.model.labels import (
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import find_untolerated
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
-from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
+from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
 from nodeless.scheduling.pods.rules import NodeFilter
 
 #: Labels that every node bears, whatever is known of it.
@@ -53,7 +53,7 @@ def matches_node_filter(nodes: NodeFilter, node: ExpectedNode) -> bool | None:
 
 def _holds(expression: Requirement, node: ExpectedNode) -> bool | None:
     if expression.key in NAMES:
-        return expression.complement
+        return LATER_LABELS[expression.key](expression)
     label = node.requirements.get(expression.key)
     if label is None and _open(expression.key, node):
         return None
