@@ -50,6 +50,16 @@ def test_a_claim_is_bound_once_the_control_plane_says_so():
     assert decode_volume_claim(encoded({"annotations": annotations}, spec=spec)).bound
 
 
+def test_a_claim_is_one_pods_where_its_access_modes_say_so():
+    def made(**spec):
+        return decode_volume_claim(encoded({}, spec=spec)).one_pod
+
+    assert made(accessModes=["ReadWriteOncePod"])
+    assert not made(accessModes=["ReadWriteOnce"])
+    assert not made(accessModes=None)
+    assert not made()
+
+
 def test_no_class_and_the_empty_class_are_told_apart():
     assert decode_volume_claim(encoded({}, spec={})).storage_class is None
     assert decode_volume_claim(encoded({}, spec={"storageClassName": ""})).storage_class == ""

@@ -2,8 +2,8 @@
 
 A `Cluster` holds hosts with the pods bound to them; `Cluster.obstacle` says why a pod may not be bound to a
 host now. The filters: NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit,
-VolumeBinding, PodTopologySpread, InterPodAffinity. `binding_order` looks for an order in which all pods of a
-plan can be bound one by one.
+VolumeBinding, VolumeRestrictions, PodTopologySpread, InterPodAffinity. `binding_order` looks for an order in
+which all pods of a plan can be bound one by one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,6 +72,7 @@ class Cluster:
             ("node affinity", accepts),
             ("host ports", _ports_free),
             ("volumes", self._reachable),
+            ("volume restrictions", self._not_in_use),
         )
         return next((name for name, passes in checks if not passes(pod, host)), None)
 
@@ -83,6 +84,17 @@ class Cluster:
             and claim.volume_name in self.volumes
             and _any_term(self.volumes[claim.volume_name].terms, host)
             for claim in claims
+        )
+
+    def _not_in_use(self, pod: Pod, host: Host) -> bool:
+        """VolumeRestrictions: no pod on any host uses a claim of the pod that is ReadWriteOncePod."""
+        own = [f"{pod.namespace}/{name}" for name in pod.shape.claims]
+        alone = {key for key in own if key in self.volume_claims and self.volume_claims[key].one_pod}
+        return not alone or not any(
+            f"{other.namespace}/{name}" in alone
+            for _, other in self._bound()
+            for name in other.shape.claims
+            if other.key != pod.key
         )
 
     def _bound(self) -> Iterable[tuple[Host, Pod]]:

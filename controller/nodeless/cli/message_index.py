@@ -211,6 +211,10 @@ REFUSALS: Mapping[RefusalCode, tuple[str, str]] = {
         "A PersistentVolumeClaim of the pod is not bound, and a node would not help: it is lost, being deleted, or its storage class does not wait for a node.",
         "Use a storage class with `volumeBindingMode: WaitForFirstConsumer`, or repair the claim.",
     ),
+    RefusalCode.VOLUME_CLAIM_IN_USE: (
+        "A PersistentVolumeClaim of the pod has the access mode `ReadWriteOncePod`, and another pod uses it, or is planned first.",
+        "The pod is planned once the other one is gone. Where pods are to share the volume, use the access mode `ReadWriteOnce` or `ReadWriteMany`.",
+    ),
     RefusalCode.STORAGE_CLASS_NOT_FOUND: (
         "A PersistentVolumeClaim of the pod names a storage class that does not exist.",
         "Create the storage class, or correct its name.",

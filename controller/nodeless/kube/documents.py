@@ -137,6 +137,7 @@ class ClaimSource(msgspec.Struct):
 class ClaimSpec(msgspec.Struct):
     storageClassName: str | None = None
     volumeName: str = ""
+    accessModes: list[str] | None = None
 
 
 class ClaimTemplate(msgspec.Struct):

@@ -16,6 +16,7 @@ from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass,
 
 EBS_DRIVER = "ebs.csi.aws.com"
 _TRANSLATED = {"kubernetes.io/aws-ebs": EBS_DRIVER}
+_ONE_POD = "ReadWriteOncePod"
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 _DEFAULT_CLASS = (
     "storageclass.kubernetes.io/is-default-class",
@@ -42,6 +43,7 @@ def decode_volume_claim(raw: bytes) -> PersistentVolumeClaim:
         volume_name=spec.volumeName,
         bound=bool(spec.volumeName) and _BIND_COMPLETED in metadata.annotations,
         phase=document.status.phase,
+        one_pod=_ONE_POD in (spec.accessModes or ()),
         deletion_timestamp=_time(metadata.deletionTimestamp),
     )
 

@@ -78,6 +78,7 @@ class RefusalCode(StrEnum):
     VOLUME_UNREACHABLE = "VolumeUnreachable"
     VOLUME_CLAIM_NOT_FOUND = "VolumeClaimNotFound"
     VOLUME_CLAIM_NOT_USABLE = "VolumeClaimNotUsable"
+    VOLUME_CLAIM_IN_USE = "VolumeClaimInUse"
     STORAGE_CLASS_NOT_FOUND = "StorageClassNotFound"
     VOLUME_NOT_FOUND = "VolumeNotFound"
     VOLUMES_APART = "VolumesApart"

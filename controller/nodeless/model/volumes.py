@@ -26,6 +26,8 @@ class PersistentVolumeClaim:
     bound: bool = False
     """The control plane has completed the binding to `volume_name`."""
     phase: str = "Pending"
+    one_pod: bool = False
+    """Its access modes have `ReadWriteOncePod`: only one pod at a time may use it."""
     deletion_timestamp: float | None = None
 
     @property

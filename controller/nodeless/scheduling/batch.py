@@ -30,17 +30,22 @@ def settle_pods(
     batch = [pod_group for pod_group in pod_groups if not needs_looking_up(pod_group.shape)]
     looked_up: list[tuple[str, Pod]] = []
     refusals: list[Refusal] = []
-    for pod_group in pod_groups:
-        if not needs_looking_up(pod_group.shape):
-            continue
-        for key, pod in zip(pod_group.keys, pod_group.pods, strict=True):
-            settled = devices.settle(pod) if devices.concern(pod_group.shape) else pod
-            if not isinstance(settled, UnschedulableReason):
-                settled = volumes.settle(settled)
-            if isinstance(settled, UnschedulableReason):
-                refusals.append(Refusal(key, settled.code, (), settled.message))
-            else:
-                looked_up.append((key, settled))
+    waiting = [
+        (key, pod)
+        for pod_group in pod_groups
+        if needs_looking_up(pod_group.shape)
+        for key, pod in zip(pod_group.keys, pod_group.pods, strict=True)
+    ]
+    # Of pods that want the same claim the one comes first that kube-scheduler tries first.
+    waiting.sort(key=lambda entry: (-entry[1].priority, entry[1].created_at, entry[0]))
+    for key, pod in waiting:
+        settled = devices.settle(pod) if devices.concern(pod.shape) else pod
+        if not isinstance(settled, UnschedulableReason):
+            settled = volumes.settle(settled)
+        if isinstance(settled, UnschedulableReason):
+            refusals.append(Refusal(key, settled.code, (), settled.message))
+        else:
+            looked_up.append((key, settled))
     settled_kinds = PodGroups()
     settled_kinds.gather(looked_up)
     return [*batch, *settled_kinds], refusals
