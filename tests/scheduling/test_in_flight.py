@@ -12,9 +12,22 @@ from nodeless.model.labels import ARCH, HOSTNAME, INITIALIZED, INSTANCE_TYPE, PR
 from nodeless.model.pools import AWS_NODE_TEMPLATE, NodeClass, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
+from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
 from tests.scheduling.acceptance.catalogs import F, a_type
-from tests.scheduling.factories import claim_for, daemon, node, planned_labels, pods, running, spread
+from tests.scheduling.factories import (
+    beside,
+    claim_for,
+    daemon,
+    needs,
+    node,
+    plan,
+    planned_labels,
+    pods,
+    pool,
+    running,
+    spread,
+)
 from tests.scheduling.passes import (
     after_pass,
     planned,
@@ -190,3 +203,19 @@ def test_a_node_on_its_way_has_the_efa_interfaces_that_its_node_class_lists(laun
     result = planned(replace(seen, pods=Map({pod.key: pod for pod in pods_of_both})), types=CARDS)
     assert not result.new_nodes
     assert len(result.placements) == 2
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+@pytest.mark.parametrize("cpu", ["4", "1"], ids=["room", "full"])
+def test_a_pod_that_must_wait_for_a_terminating_one_is_bought_at_most_one_node(packing, key, cpu):
+    leaving, waits = pods(2, anti_affinity=(beside(key),))
+    there = [node("there", cpu), replace(running(leaving, "there"), deletion_timestamp=9.0), waits]
+    policy = Policy(packing=packing)
+    first = plan(there, pool("default", needs(ZONE, "In", "z1")), policy=policy)
+    assert len(first.new_nodes) + len(first.placements) == 1
+    claims = [claim_for(new) for new in first.new_nodes]
+    for _ in range(2):
+        later = plan(there, claims, pool("default", needs(ZONE, "In", "z1")), policy=policy)
+        assert not later.new_nodes
+        assert set(later.placements) == {waits.key}
