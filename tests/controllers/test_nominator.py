@@ -79,11 +79,12 @@ async def nominating(**server):
             await running
 
 
-def two_nodes(cluster, *, ready=True, cpus=(100, 100)):
-    """Two claims whose nodes have joined and are closed, and two pods that wait."""
+def two_nodes(cluster, *, ready=True, cpus=(100, 100), unknown=()):
+    """Two claims, their closed nodes (of those in `unknown` no provider is known), and two pods that wait."""
     for name in ("a", "b"):
         cluster.handle(events.ClaimSeen(a_launched_claim(name, provider_id=f"aws:///z/i-{name}")))
-        node = a_node(name, name=f"node-{name}", provider_id=f"aws:///z/i-{name}", taints=CLOSED, ready=ready)
+        provider = "" if name in unknown else f"aws:///z/i-{name}"
+        node = a_node(name, name=f"node-{name}", provider_id=provider, taints=CLOSED, ready=ready)
         cluster.handle(events.NodeSeen(node))
     pods = [
         a_pending_pod(f"web-{name}", shape=PodShape((("cpu", cpu),)))
@@ -253,6 +254,51 @@ def test_a_node_that_does_not_get_ready_is_waited_for_a_moment_only(what):
                 cluster.handle(events.NodeGone("node-b"))
             await until(lambda: "a" in told)
             assert ("node-b" in cluster.snapshot.nodes) == (what == "never ready")
+
+    asyncio.run(scenario())
+
+
+def test_a_node_is_waited_for_also_where_its_provider_id_comes_after_it():
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            nominator.expect(two_nodes(cluster, ready=False, unknown="b"), PLACES)
+            late = cluster.snapshot.nodes["node-b"]
+            cluster.handle(events.NodeSeen(replace(late, provider_id="aws:///z/i-b", resource_version="8")))
+            node = cluster.snapshot.nodes["node-a"]
+            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            await until(lambda: cluster.snapshot.pods["default/web-a"].expected_node_name)
+            assert told == []
+            assert nominator._comes_with("node-a", "node-b")
+            assert "node-b" in nominator._incomplete
+
+    asyncio.run(scenario())
+
+
+def test_nodes_that_get_free_at_the_same_time_are_told_of_once_each():
+    """Hundreds had each told of all others: seconds in which the process did nothing else."""
+    number = 100
+
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            pods, places = [], {}
+            for each in range(number):
+                provider = f"aws:///z/i-{each}"
+                cluster.handle(events.ClaimSeen(a_launched_claim(f"c{each}", provider_id=provider)))
+                node = a_node(
+                    f"c{each}", name=f"node-{each}", provider_id=provider, taints=CLOSED, ready=False
+                )
+                cluster.handle(events.NodeSeen(node))
+                pods.append(a_pending_pod(f"web-{each}"))
+                cluster.handle(events.PodSeen(pods[-1]))
+                places[pods[-1].key] = f"c{each}"
+            nominator.expect(pods, places)
+            for each in range(number):
+                node = cluster.snapshot.nodes[f"node-{each}"]
+                cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            for each in pods:  # bound, all within one turn of the event loop
+                cluster.handle(events.PodSeen(replace(each, node_name="elsewhere")))
+            await until(lambda: len(set(told)) == number)
+            assert len(told) <= 3 * number
 
     asyncio.run(scenario())
 

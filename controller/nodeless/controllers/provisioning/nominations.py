@@ -113,6 +113,8 @@ class PodNominator:
         self._incomplete: set[str] = set()
         #: Places that are looked at again in a calm moment.
         self._to_complete: set[str] = set()
+        #: Names of claims that are told about in the next turn of the event loop; None: no turn is due.
+        self._to_tell: set[str] | None = None
         self._on_complete: Callable[[str], None] = _ignore
         self._log = logger("nominations")
         cluster.listen(self._on_event)
@@ -212,28 +214,43 @@ class PodNominator:
         """A node is not waited for any more: once there is none, those that have waited are looked at."""
         if name in self._incomplete:
             self._incomplete.discard(name)
-            for other in tuple(self._ready_since) if self._incomplete.isdisjoint(self._ready_since) else ():
-                self._complete(other)
+            if self._ready_since and self._incomplete.isdisjoint(self._ready_since):
+                self._tell()
 
-    def _tell(self, claim: NodeClaim) -> None:
-        """Tell that a claim's node may be opened, and with it, in their order, all that may be by now.
+    def _tell(self, *claims: str) -> None:
+        """Tell soon that the nodes of claims may be opened, and with them, in their order, all that may be.
 
         However close together nodes are opened, kube-scheduler hears of one after the other, and a pod whose
         own node is not open yet may take room that is free on another one. So the small pods' nodes go first:
         no large pod fits into what they leave, and small ones no longer look for room where large ones go.
+        All that happens in one turn of the event loop is told once: hundreds of nodes may get free together.
         """
-        snapshot, free = self._cluster.snapshot, {claim.name: claim}
+        if self._to_tell is None:
+            self._to_tell = set()
+            asyncio.get_running_loop().call_soon(self._tell_all)
+        self._to_tell.update(claims)
+
+    def _tell_all(self) -> None:
+        snapshot = self._cluster.snapshot
+        free = {name: snapshot.claims[name] for name in self._to_tell or () if name in snapshot.claims}
+        self._to_tell = None
         for name in self._ready_since:
             node = snapshot.nodes.get(name)
-            other = snapshot.claim_of(node) if node is not None else None
-            if (
-                node is not None
-                and other is not None
-                and not (self.expects(other) and self.awaits(other, node))
-            ):
-                free[other.name] = other
+            claim = snapshot.claim_of(node) if node is not None else None
+            if node is None or claim is None:
+                continue
+            if not self.expects(claim) or not self.awaits(claim, node):
+                free[claim.name] = claim
+            else:
+                self._look_later(name, node)
         for each in sorted(free.values(), key=self._largest):
             self._on_complete(each.name)
+
+    def _look_later(self, place: str, node: Node) -> None:
+        """Look at a place again once its node may be opened, should nobody tell before."""
+        if place not in self._to_complete and (rest := self._rest_in(node)):
+            self._to_complete.add(place)
+            asyncio.get_running_loop().call_later(rest, self._complete, place)
 
     def _largest(self, claim: NodeClaim) -> float:
         """The size of the largest pod that is to come to a claim's node, in milli-CPU."""
@@ -296,10 +313,11 @@ class PodNominator:
             case events.NodeSeen(node) if _opens_or_closes(before.nodes.get(node.name), node):
                 if not is_closed(node) or (node.name in self._ready_since and not node.ready):
                     self._forget_node(node.name)
-                elif node.ready or node.name not in before.nodes:
+                elif node.ready or node.name not in before.nodes or node.name in self._joined_at:
                     self._joined_at.setdefault(node.name, time.monotonic())
                     if node.ready:
                         self._ready_since.setdefault(node.name, time.monotonic())
+                    # Its claim may be known only now: kubelets tell who provides their node later.
                     self._begin(node.name)
                 self._look_at(after, node)
             case events.NodeGone(name) if name in before.nodes:
@@ -486,10 +504,9 @@ class PodNominator:
         if not self._awaits_nomination(claim, node):
             self._stop_waiting_for(node.name)
         if not self.expects(claim) or not self.awaits(claim, node):
-            self._tell(claim)
-        elif place not in self._to_complete and (rest := self._rest_in(node)):
-            self._to_complete.add(place)
-            asyncio.get_running_loop().call_later(rest, self._complete, place)
+            self._tell(claim.name)
+        else:
+            self._look_later(place, node)
 
 
 def _size(pod: Pod) -> float:
