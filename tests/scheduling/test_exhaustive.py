@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import ARCH, ON_DEMAND, ZONE
+from nodeless.model.labels import ARCH, HOSTNAME, ON_DEMAND, ZONE
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.exhaustive import GaveUp, least_price
 from tests.scheduling.factories import (
@@ -40,6 +40,22 @@ def test_a_plan_is_no_cheaper_than_the_best_and_its_bound_no_higher(seen):
     elif not result.refusals:
         assert result.cost_per_hour >= least - 1e-9
         assert result.lower_bound is None or result.lower_bound <= least + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("of_one", "of_the_other"),
+    [((), (spread(HOSTNAME),)), ((spread(HOSTNAME),), (spread(HOSTNAME, skew=2),))],
+)
+def test_a_bound_holds_in_whichever_order_pods_are_bound(of_one, of_the_other):
+    """Who has no such rule, or one that allows more, may come to the node of the other after it."""
+    own, app = pool(), {"app": "web"}
+    seen = snapshot(
+        pods(1, "100m", name="one", labels=app, spread=of_one),
+        pods(1, "100m", name="other", labels=app, spread=of_the_other),
+        own,
+    )
+    least = least_price(seen, list(seen.pods.values()))
+    assert solve(seen, {own.key: TYPES}, Policy()).lower_bound == pytest.approx(least)
 
 
 def test_the_cheapest_node_does_not_use_up_the_limit_that_two_smaller_ones_need():

@@ -148,7 +148,7 @@ def lower_bound(
         if sum(pods.number for pods in every) <= _WHOLE_PODS or len(every) <= _WHOLE_CLASSES:
             cover, hosts = (
                 _cover(shapes, np.concatenate([shapes.room, room]), every, left),
-                HostLimits(_first_items(items, owners)),
+                HostLimits(_first_items(items, owners), any_order=True),
             )
             if alike == 1 or not hosts.count:
                 bounds.append(_on_whole_nodes(cover, hosts, effort, price, known))
@@ -242,7 +242,7 @@ def _open_to(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[PoolTable, ..
 
 
 def _pod_classes(items: Sequence[Item], owners: Sequence[int], allowed: Mask) -> list[_PodClass]:
-    hosts = HostLimits(items)
+    hosts = HostLimits(items, any_order=True)
     pod_classes: dict[int, _PodClass] = {}
     for index, (item, owner) in enumerate(zip(items, owners, strict=True)):
         if owner in pod_classes:

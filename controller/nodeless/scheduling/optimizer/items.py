@@ -128,7 +128,8 @@ class HostLimits:
     than most[i, h] pods may be counted there. A host port is a topology group of its own.
     """
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[Item], *, any_order: bool = False) -> None:
+        """`any_order`: only what no order in which pods may be bound gets around, as a bound has to."""
         topology_groups: dict[object, int] = {}
         adds: list[list[object]] = []
         most: list[dict[object, int]] = []
@@ -142,6 +143,8 @@ class HostLimits:
                 adds[-1].append(taken)
                 limits[taken] = 1
             most.append(limits)
+        if any_order:
+            _loosen_spreads(items, adds, most)
         for limits in most:
             for key in limits:
                 topology_groups.setdefault(key, len(topology_groups))
@@ -156,6 +159,27 @@ class HostLimits:
                 self.most[index, topology_groups[key]] = limit
         self.touched = [np.flatnonzero(self.adds[i] | (self.most[i] < ENDLESS)) for i in range(len(items))]
         """The topology groups that matter to each item."""
+
+
+def _loosen_spreads(
+    items: Sequence[Item], adds: Sequence[list[object]], most: Sequence[dict[object, int]]
+) -> None:
+    """Leave of spreads over hosts what holds however pods are bound.
+
+    A spread looks at the pods that are there when its own pod comes. A pod that is counted and has no such
+    rule itself may come after it; and of those that have one, the one that may be beside most comes last.
+    """
+    spreads: set[TopologyGroup] = {spread.topology_group for item in items for spread in item.rules.spread}
+    for item in items:
+        spreads.difference_update(anti.topology_group for anti in item.rules.anti_affinity)
+        spreads.difference_update(item.rules.repelled_by)
+    for topology_group in spreads:
+        largest = max((limits[topology_group] for limits in most if topology_group in limits), default=0)
+        for added, limits in zip(adds, most, strict=True):
+            if topology_group in limits:
+                limits[topology_group] = largest
+            elif topology_group in added:
+                added.remove(topology_group)
 
 
 def _limits(rules: Rules, own: set[TopologyGroup]) -> dict[object, int]:
