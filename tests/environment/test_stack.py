@@ -63,7 +63,7 @@ def test_destroy_leaves_nothing_though_a_pools_pods_run_and_up_brings_it_all_bac
         environment.api.wait(
             lambda: what_the_cluster_has(environment.api, made),
             lambda left: not left,
-            timeout=60,
+            timeout=120,  # pods of nodes that are gone are collected after 40 s, each 20 s
             what="the cluster to be empty",
         )
         assert user.pods("web")
