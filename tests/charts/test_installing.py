@@ -44,7 +44,8 @@ def installer(
     for definition in cluster.list(_CRDS):
         path = f"{_CRDS}/{definition['metadata']['name']}"
         cluster.delete(path)
-        cluster.wait_gone(path)
+        # After a failure the API server tries again after a time that doubles.
+        cluster.wait_gone(path, timeout=240)
 
 
 def install(helm: Helm, values: dict | None = None, *arguments: str) -> str:
