@@ -231,9 +231,10 @@ class PoolTable:
         types = terms.types
         for expression in node_requirements.expressions:
             types = types & self.allowed(expression)
-        # The hostname is the node's own: no claim may ask for it.
-        asked = [one for one in node_requirements.requirements.values() if one.key != HOSTNAME]
-        merged = Requirements([*terms.requirements.values(), *asked])
+        asked = node_requirements.requirements
+        if HOSTNAME in asked:  # The hostname is the node's own: no claim may ask for it.
+            asked = Requirements(one for one in asked.values() if one.key != HOSTNAME)
+        merged = terms.requirements.intersect(asked)
         if merged == terms.requirements and types is terms.types:
             return terms
         return self._terms(merged, types)

@@ -15,7 +15,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
-from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
+from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.pods.rules import NodeFilter
@@ -180,7 +180,7 @@ def _holds(expression: Requirement, place: Place) -> bool | None:
     if not place.possible:
         return expression.allows_absence()
     if expression.key in NAMES:
-        return expression.complement
+        return LATER_LABELS[expression.key](expression)
     verdicts = {_of_type(expression, labels.get(expression.key)) for labels in place.possible}
     return verdicts.pop() if len(verdicts) == 1 else None
 
