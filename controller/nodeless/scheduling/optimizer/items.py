@@ -173,13 +173,13 @@ def _loosen_spreads(
     for item in items:
         spreads.difference_update(anti.topology_group for anti in item.rules.anti_affinity)
         spreads.difference_update(item.rules.repelled_by)
-    for topology_group in spreads:
-        largest = max((limits[topology_group] for limits in most if topology_group in limits), default=0)
-        for added, limits in zip(adds, most, strict=True):
-            if topology_group in limits:
-                limits[topology_group] = largest
-            elif topology_group in added:
-                added.remove(topology_group)
+    largest: dict[object, int] = {}
+    for limits in most:
+        for key, limit in limits.items():
+            largest[key] = max(limit, largest.get(key, 0))
+    for added, limits in zip(adds, most, strict=True):
+        limits.update((key, largest[key]) for key in list(limits) if key in spreads)
+        added[:] = [key for key in added if key not in spreads or key in limits]
 
 
 def _limits(rules: Rules, own: set[TopologyGroup]) -> dict[object, int]:

@@ -61,7 +61,15 @@ class Volumes:
             for name in set(pod.shape.claims)
         )
         self._shared = frozenset(key for key, number in mounted.items() if number > 1)
-        self._users = self._users_of_claims_for_one_pod()
+        self._for_one_pod = frozenset(key for key, claim in snapshot.volume_claims.items() if claim.one_pod)
+        self._users = {
+            key: pod.key
+            for pod in (snapshot.pods.values() if self._for_one_pod else ())
+            if (pod.node_name or pod.nominated_node_name) and not pod.terminal and mounts(pod.shape)
+            for key in self._claims_for_one_pod(pod)
+        }
+        """Pods by the claims that they keep from any other until they are gone, terminating or not, as
+        kube-scheduler's plugin VolumeRestrictions has it; a nominated pod is bound next."""
 
     def settle(self, pod: Pod) -> Pod | UnschedulableReason:
         """The pod with its volumes as terms and resources, or why it cannot be planned.
@@ -97,28 +105,16 @@ class Volumes:
             shared_volumes=tuple(sorted(shared)),
             volume_terms=terms,
         )
-        self._users.update(dict.fromkeys(self._for_one_pod(pod), pod.key))
+        self._users.update(dict.fromkeys(self._claims_for_one_pod(pod), pod.key))
         return replace(pod, shape=self._shapes.setdefault(shape, shape))
 
-    def _users_of_claims_for_one_pod(self) -> dict[str, str]:
-        """Pods by the claims that they keep from any other until they are gone, terminating or not.
-
-        As kube-scheduler's plugin VolumeRestrictions has it; a nominated pod is bound next.
-        """
-        if not any(claim.one_pod for claim in self._snapshot.volume_claims.values()):
-            return {}
-        return {
-            key: pod.key
-            for pod in self._snapshot.pods.values()
-            if (pod.node_name or pod.nominated_node_name) and not pod.terminal and mounts(pod.shape)
-            for key in self._for_one_pod(pod)
-        }
-
-    def _for_one_pod(self, pod: Pod) -> list[str]:
-        return [mount.key for mount in self._mounts(pod) if mount.claim is not None and mount.claim.one_pod]
+    def _claims_for_one_pod(self, pod: Pod) -> list[str]:
+        if not self._for_one_pod:
+            return []
+        return [mount.key for mount in self._mounts(pod) if mount.key in self._for_one_pod]
 
     def _taken(self, pod: Pod) -> UnschedulableReason | None:
-        for key in self._for_one_pod(pod):
+        for key in self._claims_for_one_pod(pod):
             user = self._users.get(key, pod.key)
             if user != pod.key:
                 return UnschedulableReason(

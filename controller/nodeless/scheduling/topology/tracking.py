@@ -10,7 +10,7 @@ pass counts on it.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from nodeless.api.names import label_value_defects
-from nodeless.model.labels import HOSTNAME
+from nodeless.model.labels import HOSTNAME, WELL_KNOWN
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import Slot
@@ -303,9 +303,9 @@ class Topology:
 
 
 def _named(keys: Collection[str], profiles: Profiles) -> dict[str, set[str]]:
-    """The values of some labels that pods which wait ask for, by key."""
-    found: dict[str, set[str]] = {key: set() for key in keys}
-    for shape in {shape for shape, _ in profiles.groups} if keys else ():
+    """The values of labels of the user's own that pods which wait ask for, by key."""
+    found: dict[str, set[str]] = {key: set() for key in keys if key not in WELL_KNOWN}
+    for shape in {shape for shape, _ in profiles.groups} if found else ():
         asked = [Requirement.of(key, IN, (value,)) for key, value in shape.node_selector]
         asked += [expression for term in shape.required_terms for expression in term.expressions]
         for expression in asked:
