@@ -324,8 +324,9 @@ class Provisioning:
     def _hold_back(self, plan: Plan, snapshot: Snapshot, now: float) -> Plan:
         """Leave out nodes for pods that earlier nodes did not help, or whose nodes are being opened."""
         kept = []
+        opening = self._nominator is not None and self._nominator.is_opening()
         for node in plan.new_nodes:
-            if self._is_being_bound(node, snapshot, now):
+            if opening and self._had_places(node, snapshot) and self._held_for(node, now) < _LONGEST_HOLD:
                 self._log.debug("pods lost their place to others while nodes are opened", pods=node.pods)
                 continue
             wait = self._guard.wait_for(node, snapshot, now)
@@ -342,18 +343,18 @@ class Provisioning:
                     self._log.warning(message, pod=key)
         return replace(plan, new_nodes=tuple(kept))
 
-    def _is_being_bound(self, node: PlannedNode, snapshot: Snapshot, now: float) -> bool:
-        """Whether a node is for pods whose places others took while nodes are being opened.
+    def _had_places(self, node: PlannedNode, snapshot: Snapshot) -> bool:
+        """Whether all pods of a planned node were expected elsewhere, and others took their room there.
 
         kube-scheduler binds hundreds of pods within seconds, those of closed nodes on the open ones, too. Who
         has no room half way there has it in the end, as a rule: where the others were to go.
         """
-        if self._nominator is None or not self._nominator.is_opening() or not node.pods:
-            return False
         places = {self._places.get(key, "") for key in node.pods}
-        if not all(place in snapshot.claims or place in snapshot.nodes for place in places):
-            return False
-        return all(now - self._held_since.setdefault(key, now) < _LONGEST_HOLD for key in node.pods)
+        return bool(places) and all(place in snapshot.claims or place in snapshot.nodes for place in places)
+
+    def _held_for(self, node: PlannedNode, now: float) -> float:
+        """Seconds since a node for one of these pods was first left out; from now on where none was."""
+        return max(now - self._held_since.setdefault(key, now) for key in node.pods)
 
     async def _launch(self, plan: Plan, situation: Situation) -> None:
         if not plan.new_nodes:

@@ -107,7 +107,7 @@ class PodNominator:
         #: By name of a closed node: when it joined, and since when it is ready.
         self._joined_at: dict[str, float] = {}
         self._ready_since: dict[str, float] = {}
-        #: When the last node that had been ready and closed was opened.
+        #: When the last node that had been ready and closed was opened, or lost.
         self._opened_at = -inf
         #: Of those that joined, the nodes to which a pod is still to be nominated.
         self._incomplete: set[str] = set()
