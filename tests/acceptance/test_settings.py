@@ -67,8 +67,8 @@ def test_9_4_an_unknown_key_is_taken_with_a_warning_that_names_the_one_that_was_
     assert asked(api, namespace, data) == (
         "",
         (
-            "data: key aws.tags.team (did you mean aws.tags?) means nothing and is ignored",
-            "data: key batchMaxDurations (did you mean batchMaxDuration?) means nothing and is ignored",
+            "data: unknown key aws.tags.team (did you mean aws.tags?) is ignored",
+            "data: unknown key batchMaxDurations (did you mean batchMaxDuration?) is ignored",
         ),
     )
 

@@ -74,32 +74,32 @@ def _settings() -> str:
             f"`{flag_of(setting.variable)}`" if setting.flag else "",
             _code(setting.default) or ("required" if setting.required else "empty"),
             setting.meaning
-            + (f" (`{setting.inverse}` says the opposite)" if setting.inverse else "")
-            + (f" (else `{setting.fallback}`)" if setting.fallback else ""),
+            + (f" `{setting.inverse}` is the opposite." if setting.inverse else "")
+            + (f" If it is not set, `{setting.fallback}` applies." if setting.fallback else ""),
         )
         for setting in PROCESS_SETTINGS.values()
     )
     return _page(
         "Settings",
-        f"""A flag overrides an environment variable, that overrides the ConfigMap `{SETTINGS_NAME}` in the controller's
-namespace, and that overrides the default. A variable's flag has the same words (`BATCH_MAX_DURATION`,
-`--batch-max-duration`). With `CLUSTER_NAME` given, no ConfigMap is needed.
+        f"""A flag overrides the environment variable of the same name (`--batch-max-duration`, `BATCH_MAX_DURATION`). A variable
+overrides the ConfigMap `{SETTINGS_NAME}` in the controller's namespace, and the ConfigMap overrides the default.
+If you set `CLUSTER_NAME`, you need no ConfigMap.
 
-The ConfigMap is watched. A value that cannot be used leaves the last good one in force, at the start the default,
-until it is corrected; where there is no default, the process waits for that. The log names ConfigMap, key, value
-and what to write; an event `InvalidSetting` on the ConfigMap and the metric `nodeless_settings_invalid` say so,
-too. A flag or variable that cannot be used keeps the process from starting, with one line.""",
+nodeless watches the ConfigMap. If a value is invalid, nodeless keeps the last valid one, or the default when it starts,
+until you correct it. If there is no default, the process waits. The log names the ConfigMap, the key, the value and what
+to write. The event `InvalidSetting` on the ConfigMap and the metric `nodeless_settings_invalid` report it, too. With an
+invalid flag or variable, the process does not start, and prints one line that says why.""",
         "## The ConfigMap",
         _table(("Key", "Variable of v1", "Default", "Takes effect", "Meaning"), cluster),
         "## The process",
         _table(("Variable", "Flag", "Default", "Meaning"), process),
         "## Logging",
-        """ConfigMap `config-logging` (it is optional) is watched; where the API server refuses access to it, the defaults
-apply and the log says so. `loglevel.controller` and `loglevel.webhook`
-go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
+        """nodeless also watches the optional ConfigMap `config-logging`. If the API server refuses access to it, the defaults apply,
+and the log says so. The keys `loglevel.controller` and `loglevel.webhook` override the `level` in `zap-logger-config`. In
+`zap-logger-config`, these fields take effect: `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
 `outputPaths`, `errorOutputPaths` and `encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `callerKey`, `messageKey`,
-`stacktraceKey`, `timeEncoder`, `levelEncoder`) have an effect. Levels: debug, info, warn, error, dpanic, panic, fatal.
-Lines have `pod` when `POD_NAME` is set.""",
+`stacktraceKey`, `timeEncoder`, `levelEncoder`). The levels are debug, info, warn, error, dpanic, panic and fatal. If
+`POD_NAME` is set, each log line has the field `pod`.""",
     )
 
 

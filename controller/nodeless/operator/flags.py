@@ -26,12 +26,12 @@ def _flags() -> dict[str, tuple[str, bool, str]]:
             meaning = _describe(setting.meaning, setting.default, setting.variable)
             found[setting.variable] = (meaning, setting.read is boolean, _PROCESS)
         if setting.inverse:
-            found[setting.inverse] = (f"The opposite of {flag_of(setting.variable)}", True, _PROCESS)
+            found[setting.inverse] = (f"The opposite of {flag_of(setting.variable)}.", True, _PROCESS)
     for key in SETTINGS.values():
         if key.variable:
             meaning = _describe(key.meaning, key.default, key.variable)
             found[key.variable] = (meaning, key.read is boolean, _CLUSTER)
-    found[FEATURE_GATES] = (f"Gates by name: Drift=true [{FEATURE_GATES}]", False, _CLUSTER)
+    found[FEATURE_GATES] = (f"Feature gates, for example Drift=true. [{FEATURE_GATES}]", False, _CLUSTER)
     return found
 
 

@@ -50,46 +50,50 @@ class ProcessSettings:
 
     # fmt: off
     namespace: str = _declare_setting(
-        "SYSTEM_NAMESPACE", text, "", "The controller's namespace: of ConfigMaps, Secret and Lease",
+        "SYSTEM_NAMESPACE", text, "", "Namespace of the controller and of its ConfigMaps, Secret and Lease.",
         flag=False, required=True)
     identity: str = _declare_setting(
-        "POD_NAME", text, "", "Who holds the Lease; without it, host name and process id", flag=False)
+        "POD_NAME", text, "",
+        "Name under which this replica holds the Lease. If empty, the host name and the process ID.",
+        flag=False)
     bind_address: str = _declare_setting(
-        "POD_IP", text, "0.0.0.0", "Address that all ports are opened on", flag=False)
-    webhook_port: int = _declare_setting("WEBHOOK_PORT", port, "8443", "Port of the webhook")
-    metrics_port: int = _declare_setting("METRICS_PORT", port, "8080", "Port of the metrics")
-    health_port: int = _declare_setting("HEALTH_PROBE_PORT", port, "8081", "Port of the probes")
+        "POD_IP", text, "0.0.0.0", "Address on which all ports are opened.", flag=False)
+    webhook_port: int = _declare_setting("WEBHOOK_PORT", port, "8443", "Port of the webhook.")
+    metrics_port: int = _declare_setting("METRICS_PORT", port, "8080", "Port of the metrics.")
+    health_port: int = _declare_setting("HEALTH_PROBE_PORT", port, "8081", "Port of the health probes.")
     service: str = _declare_setting(
         "KARPENTER_SERVICE", text, "karpenter",
-        "Service in front of the webhook; its certificate is in Secret NAME-cert")
+        "Name of the Service in front of the webhook. The Secret NAME-cert holds its certificate.")
     webhook_disabled: bool = _declare_setting(
-        "DISABLE_WEBHOOK", boolean, "false", "Serve no webhook and handle no certificate")
+        "DISABLE_WEBHOOK", boolean, "false", "Do not serve the webhook, and do not manage its certificate.")
     leader_elect: bool = _declare_setting(
-        "LEADER_ELECT", boolean, "true", "Act only while holding the Lease",
+        "LEADER_ELECT", boolean, "true", "Act only while this replica holds the Lease.",
         inverse="DISABLE_LEADER_ELECTION")
     client_rate: int = _declare_setting(
-        "KUBE_CLIENT_QPS", positive, "200", "Requests a second to the API server, in the long run")
+        "KUBE_CLIENT_QPS", positive, "200", "Requests per second to the API server, on average over time.")
     client_burst: int = _declare_setting(
-        "KUBE_CLIENT_BURST", positive, "300", "Requests to the API server at once, after a pause")
+        "KUBE_CLIENT_BURST", positive, "300",
+        "Requests to the API server that may be sent at once after a pause.")
     profiling: bool = _declare_setting(
         "ENABLE_PROFILING", boolean, "false",
-        "Serve /debug/pprof/ on the metrics port: profile, heap, goroutine")
+        "Serve /debug/pprof/ on the metrics port: profile, heap, goroutine.")
     logging_name: str = _declare_setting(
-        "CONFIG_LOGGING_NAME", text, "config-logging", "Name of the ConfigMap that says what is logged",
+        "CONFIG_LOGGING_NAME", text, "config-logging", "Name of the ConfigMap that configures logging.",
         flag=False)
     log_level: str = _declare_setting(
-        "LOG_LEVEL", text, "", "What is logged, before what the ConfigMap says: debug, info, warn, error")
+        "LOG_LEVEL", text, "", "Log level: debug, info, warn or error. Overrides the ConfigMap.")
     log_output_paths: str = _declare_setting(
-        "LOG_OUTPUT_PATHS", text, "", "Where logs go, before what the ConfigMap says: stdout, stderr, files")
+        "LOG_OUTPUT_PATHS", text, "", "Where logs go: stdout, stderr or files. Overrides the ConfigMap.")
     oldest_server: tuple[int, int, int] = _declare_setting(
         "KUBERNETES_MIN_VERSION", version, "1.24.0",
-        "Kubernetes version that the API server must have before the webhook serves", flag=False)
+        "Oldest Kubernetes version of the API server with which the webhook serves.", flag=False)
     region: str = _declare_setting(
-        "AWS_REGION", text, "", "Region of the cluster", flag=False, fallback="AWS_DEFAULT_REGION")
+        "AWS_REGION", text, "", "Region of the cluster.", flag=False, fallback="AWS_DEFAULT_REGION")
     decisions_folder: str = _declare_setting(
-        "NODELESS_DECISIONS", text, "", "Folder in which each pass leaves its decision, for nodeless replay")
+        "NODELESS_DECISIONS", text, "",
+        "Folder into which each pass writes its decision, for nodeless replay.")
     decisions_kept: int = _declare_setting(
-        "NODELESS_DECISIONS_KEPT", positive, "100", "How many decisions stay there")
+        "NODELESS_DECISIONS_KEPT", positive, "100", "How many decisions are kept in that folder.")
     # fmt: on
     sources: ConfigSources = NO_SOURCES
     """What all of this was read from; other settings are in it too."""
@@ -136,6 +140,6 @@ def _value(setting: ProcessSetting, sources: ConfigSources) -> Any:
             raise UnusableValue(f"{found} {error.problem}", error.hint) from error
         return not value if variable == setting.inverse else value
     if setting.required:
-        meaning = setting.meaning[0].lower() + setting.meaning[1:]
+        meaning = (setting.meaning[0].lower() + setting.meaning[1:]).removesuffix(".")
         raise UnusableValue(f"environment variable {setting.variable} is not set", meaning)
     return setting.read(setting.default)

@@ -1,9 +1,9 @@
 """The settings that the ConfigMap `karpenter-global-settings` holds, in one table.
 
-Keys, defaults and validation are Karpenter v0.27's. Karpenter v1 knows the same settings as flags and
-environment variables: these are read too, and mean the same. What is given closest to the process counts:
-a flag, then a variable, then the ConfigMap, then the default. All faults are told at once, each with where
-it stands, its value and what to write.
+Keys, defaults and validation are Karpenter v0.27's. Karpenter v1 has the same settings as flags and
+environment variables: these are read too, and mean the same. A flag overrides a variable, a variable
+overrides the ConfigMap, and the ConfigMap overrides the default. All faults are reported at once, each with
+its place, its value and what to write.
 
 To add a setting, add its line to `GlobalSettings`.
 """
@@ -89,155 +89,180 @@ class GlobalSettings:
     # fmt: off
     cluster_name: str = _setting(
         "aws.clusterName", text, "", "CLUSTER_NAME",
-        "Name of the EKS cluster: for discovery, tags and the nodes' start", live=False, required=True)
+        "Name of the EKS cluster. nodeless uses it to discover resources, to tag them, and to bootstrap "
+        "nodes.",
+        live=False, required=True)
     cluster_endpoint: str = _setting(
         "aws.clusterEndpoint", url, "", "CLUSTER_ENDPOINT",
-        "URL of the API server that nodes join; empty: EKS is asked", live=False)
+        "URL of the API server that nodes join. If empty, nodeless asks EKS.", live=False)
     cluster_ca_bundle: str = _setting(
         "nodeless.clusterCABundle", certificate_authority, "", "CLUSTER_CA_BUNDLE",
-        "Certificate authority of the API server that nodes join, as base64; empty: EKS is asked",
+        "Certificate authority of the API server that nodes join, in base64. If empty, nodeless asks EKS.",
         live=False)
     eks_control_plane: bool = _setting(
         "nodeless.eksControlPlane", boolean, "true", "EKS_CONTROL_PLANE",
-        "Read version and certificate authority from EKS; false: from what the controller itself uses",
+        "Read the Kubernetes version and the certificate authority from EKS. If false, nodeless takes them "
+        "from its own connection to the API server.",
         live=False)
     default_instance_profile: str = _setting(
         "aws.defaultInstanceProfile", text, "", "",
-        "Instance profile of node classes that name none")
+        "Instance profile of node classes that name none.")
     batch_max_seconds: float = _setting(
         "batchMaxDuration", duration, "10s", "BATCH_MAX_DURATION",
-        "Longest time that pending pods are collected before they are planned")
+        "Longest time for which nodeless collects pending pods before it plans them.")
     batch_idle_seconds: float = _setting(
         "batchIdleDuration", duration, "1s", "BATCH_IDLE_DURATION",
-        "Silence after which they are planned; "
-        "pods of other namespaces put it off by twice as much at most")
+        "nodeless plans pending pods once no new one has appeared for this long. Pods of other namespaces "
+        "delay this by at most twice this time.")
     drift_enabled: bool = _setting(
         "featureGates.driftEnabled", boolean, "false", "",
-        "Replace nodes that no longer are as their pool and node class want them", gate="Drift")
+        "Replace drifted nodes of Provisioners. Drifted nodes of NodePools are always replaced.",
+        gate="Drift")
     spot_to_spot: bool = _setting(
         "nodeless.spotToSpotConsolidation", boolean, "false", "",
-        "Replace spot nodes by cheaper spot nodes where 15 cheaper types hold their pods",
+        "Replace spot nodes with cheaper spot nodes. To replace a single node, at least 15 cheaper instance "
+        "types must fit its pods.",
         gate="SpotToSpotConsolidation")
     terminate_first_drift: bool = _setting(
         "nodeless.terminateFirstDrift", boolean, "false", "",
-        "End a drifted node before its replacement where only its own reserved slot can hold that",
+        "Terminate a drifted node before its replacement is launched, if only the reserved slot that the "
+        "node occupies can hold the replacement.",
         gate="TerminateFirstDrift")
     terminate_first_repair: bool = _setting(
         "nodeless.terminateFirstRepair", boolean, "false", "",
-        "The same for a broken node, where nodes are repaired", gate="TerminateFirstRepair")
+        "Terminate an unhealthy node before its replacement is launched, under the same condition as for "
+        "drifted nodes. Requires node repair.",
+        gate="TerminateFirstRepair")
     node_repair: bool = _setting(
         "nodeless.nodeRepair", boolean, "false", "",
-        "Reboot or replace nodes whose conditions say that they are broken", gate="NodeRepair")
+        "Reboot or replace nodes whose conditions report that they are unhealthy.", gate="NodeRepair")
     legacy_repair: bool = _setting(
         "nodeless.legacyNodeRepair", boolean, "false", "LEGACY_NODE_REPAIR",
-        "Where nodes are repaired: end a broken node with its pods at once; nothing is launched before")
+        "Terminate unhealthy nodes at once, together with their pods, and do not launch replacements first. "
+        "Requires node repair.")
     repair_toleration: float | None = _setting(
         "nodeless.repairToleration", optional_duration, "", "",
-        "For how long every such condition is tolerated; empty: 10 minutes for accelerators, 30 for the rest")
+        "How long a node may be unhealthy before it is repaired. If empty, 10 minutes for known GPU errors "
+        "(with legacy repair, for all accelerator errors) and 30 minutes for everything else.")
     capacity_buffers: bool = _setting(
         "nodeless.capacityBuffers", boolean, "false", "",
-        "Keep the capacity ready that CapacityBuffers (autoscaling.x-k8s.io) request", live=False,
+        "Keep the spare capacity ready that CapacityBuffers (autoscaling.x-k8s.io) request.", live=False,
         gate="CapacityBuffer")
     provisioning_requests: bool = _setting(
         "nodeless.provisioningRequests", boolean, "false", "",
-        "Answer ProvisioningRequests (autoscaling.x-k8s.io), by which Kueue asks for capacity", live=False,
+        "Answer ProvisioningRequests (autoscaling.x-k8s.io), with which Kueue asks for capacity.", live=False,
         gate="ProvisioningRequest")
     node_overlays: bool = _setting(
         "nodeless.nodeOverlays", boolean, "false", "",
-        "Have prices and capacity of instance types follow NodeOverlays", live=False, gate="NodeOverlay")
+        "Apply NodeOverlays to the prices and the capacity of instance types.",
+        live=False, gate="NodeOverlay")
     vertical_autoscalers: bool = _setting(
         "nodeless.verticalPodAutoscalers", boolean, "false", "",
-        "Have consolidation leave room for what VerticalPodAutoscalers (autoscaling.k8s.io) recommend",
+        "During consolidation, leave room for the requests that VerticalPodAutoscalers (autoscaling.k8s.io) "
+        "recommend.",
         live=False)
     vm_memory_overhead_percent: float = _setting(
         "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",
-        "Fraction of an instance's memory that its hypervisor takes, where it was not measured")
+        "Fraction of an instance's memory that the hypervisor is assumed to take, as long as nodeless has "
+        "not measured it.")
     enable_pod_eni: bool = _setting(
         "aws.enablePodENI", boolean, "false", "",
-        "Count branch network interfaces (vpc.amazonaws.com/pod-eni) as a resource of nodes", live=False)
+        "Count branch network interfaces (vpc.amazonaws.com/pod-eni) as a resource of nodes.", live=False)
     enable_eni_limited_pod_density: bool = _setting(
         "aws.enableENILimitedPodDensity", boolean, "true", "",
-        "Pods on a node are limited by its network interfaces; false: 110 on each")
+        "Limit the number of pods on a node by its network interfaces. If false, every node takes 110 pods.")
     reserved_interfaces: int = _setting(
         "nodeless.reservedENIs", count, "0", "RESERVED_ENIS",
-        "Network interfaces of each node that pods do not get (custom networking, security groups for pods)")
+        "Number of network interfaces of each node that pods cannot use (for custom networking or security "
+        "groups for pods).")
     prefix_delegation: bool = _setting(
         "nodeless.prefixDelegation", boolean, "false", "NODELESS_PREFIX_DELEGATION",
-        "The VPC CNI takes prefixes of addresses: 110 pods on nodes of up to 30 vCPUs, 250 on larger (Nitro)")
+        "Set this if the VPC CNI assigns address prefixes. A Nitro instance then takes up to 110 pods if it "
+        "has at most 30 vCPUs, otherwise up to 250.")
     isolated_vpc: bool = _setting(
         "aws.isolatedVPC", boolean, "false", "ISOLATED_VPC",
-        "No way to the Pricing API: on-demand prices are the bundled ones", live=False)
+        "The VPC cannot reach the Pricing API. nodeless uses the bundled on-demand prices.", live=False)
     node_name_convention: str = _setting(
         "aws.nodeNameConvention", one_of("ip-name", "resource-name"), "ip-name", "",
-        "What a launched node is called in the log, as the subnets name it: by address or by instance id",
+        "How the log names launched nodes. Use the convention of your subnets: ip-name (by IP address) or "
+        "resource-name (by instance ID).",
         live=False)
     disable_dry_run: bool = _setting(
         "nodeless.disableDryRun", boolean, "false", "DISABLE_DRY_RUN",
-        "Ask EC2 neither at start nor of node classes whether launches would be allowed")
+        "Skip the dry runs with which nodeless checks its access to EC2 at startup and whether each "
+        "EC2NodeClass can launch.")
     zonal_shift: bool = _setting(
         "nodeless.zonalShift", boolean, "false", "ENABLE_ZONAL_SHIFT",
-        "Keep off zones that AWS shifts the cluster away from; zonal shift must be enabled on it", live=False)
+        "Launch and terminate nothing in zones that AWS shifts the cluster away from. Zonal shift must be "
+        "enabled on the cluster.",
+        live=False)
     ami_refresh_interval: float = _setting(
         "nodeless.amiRefreshInterval", refresh_interval, "1m", "AMI_REFRESH_INTERVAL",
-        "How long an answer on images serves, a minute at least (on AWS's own images an hour at least)")
+        "How long nodeless caches the images that it has found: at least 1 minute, and at least 1 hour for "
+        "AWS's own images.")
     subnet_refresh_interval: float = _setting(
         "nodeless.subnetRefreshInterval", refresh_interval, "1m", "SUBNET_REFRESH_INTERVAL",
-        "How long an answer on subnets serves, a minute at least")
+        "How long nodeless caches the subnets that it has found: at least 1 minute.")
     interruption_queue_name: str = _setting(
         "aws.interruptionQueueName", text, "", "INTERRUPTION_QUEUE",
-        "SQS queue of interruption notices; empty: none are read", live=False)
+        "SQS queue with interruption notices. If empty, nodeless reads none.", live=False)
     tags: Mapping[str, str] = _setting(
         "aws.tags", tags, "{}", "",
-        "Tags of everything that is made in AWS, as a JSON object")
+        "Tags for everything that nodeless creates in AWS, as a JSON object.")
     packing: str = _setting(
         "nodeless.packing", packing, LOWEST_PRICE, "NODELESS_PACKING",
-        "How nodes are chosen, unless their pool says: lowest-price or fewest-nodes")
+        "How nodeless chooses nodes: lowest-price or fewest-nodes. A pool can override this.")
     node_fee: float = _setting(
         "nodeless.nodeFee", amount, "0", "",
-        "Dollars an hour that every node costs besides its bill (agents that are charged by the node)")
+        "Dollars an hour that every node costs besides its AWS bill, for example for agents that are charged "
+        "by the node.")
     bill_parts: frozenset[str] = _setting(
         "nodeless.billParts", bill_parts, ",".join(PARTS), "",
-        "What counts in a node's price besides its instance: some of licenses, credits, volumes, addresses; "
-        "none: the instance alone")
+        "What the price of a node includes besides its instance: any of licenses, credits, volumes and "
+        "addresses. With none, it is the instance alone.")
     cpu_credits: str = _setting(
         "nodeless.cpuCredits", one_of(DEFAULT_MODE, UNLIMITED, STANDARD), DEFAULT_MODE, "",
-        "How the account runs T instances: unlimited (CPU beyond the baseline is charged), standard (slowed "
-        "down), or AWS's default for each family")
+        "How the account runs T instances: unlimited (CPU use above the baseline is charged), standard (the "
+        "instance is slowed down to the baseline), or default (AWS's default for each family).")
     burstable_cpu_use: float = _setting(
         "nodeless.burstableCPUUse", percent, "100", "",
-        "Percent of its CPU that a T instance is taken to use, where CPU beyond its baseline is charged")
+        "Percentage of its CPU that a T instance is assumed to use, if CPU use above the baseline is "
+        "charged.")
     least_memory: int = _setting(
         "nodeless.leastMemory", memory, "128Mi", "",
-        "Memory that a type must leave for pods beside the system's daemons, unless it is asked for by name; "
-        "0: none")
+        "Memory that an instance type must leave for pods besides the system's daemons. Smaller types are "
+        "launched only if a pool or a pod names them, or if the pool allows nothing else. 0 turns this off.")
     price_book: str = _setting(
         "nodeless.priceBook", price_book, "{}", "",
-        "Prices that replace those of the bundled book, as a JSON object of its form")
+        "Prices that replace those of the bundled price book, as a JSON object in the same format.")
     eviction_price: float = _setting(
         "nodeless.evictionPrice", amount, "0", "",
-        "Dollars that one eviction counts as, against what consolidation saves in an hour")
+        "Cost of one eviction in dollars. nodeless compares it with what consolidation saves in an hour.")
     gang_timeout: float = _setting(
         "nodeless.gangTimeout", gang_timeout, "10m", "",
-        "How long empty nodes are kept for a gang that is not whole")
+        "How long nodeless keeps empty nodes for a gang that is not complete.")
     time_box: float = _setting(
         "nodeless.timeBox", amount, "1", "",
-        "Seconds that a pass may search for a cheaper plan; 0: none")
+        "Seconds for which a pass may search for a cheaper plan. 0 turns the search off.")
     preference_policy: str = _setting(
         "nodeless.preferencePolicy", one_of("Respect", "Ignore"), "Respect", "PREFERENCE_POLICY",
-        "Ignore: preferred affinities and ScheduleAnyway have no influence on plans")
+        "Whether plans respect preferred affinities and ScheduleAnyway: Respect or Ignore.")
     plan_as_bound: str = _setting(
         "nodeless.planAsBound", one_of("auto", "always", "never"), "auto", "",
-        "Judge plans by how kube-scheduler's scores bind them; auto: commands, and what cannot be nominated")
+        "Whether nodeless simulates where kube-scheduler's scores will place the pods of a plan: always, "
+        "never or auto. With auto, it does so for disruption, and for new nodes if it cannot nominate pods "
+        "to them.")
     min_values_policy: str = _setting(
         "nodeless.minValuesPolicy", one_of("Strict", "BestEffort"), "Strict", "MIN_VALUES_POLICY",
-        "BestEffort: minValues of a NodePool are lowered where its instance types fall short")
+        "What happens if too few instance types are available for the minValues of a NodePool. Strict: "
+        "nodeless launches nothing. BestEffort: nodeless lowers minValues.")
     price_adjustments: tuple["PriceAdjustment", ...] = _setting(
         "nodeless.priceAdjustments", adjustments, "[]", "",
-        "Prices that differ from AWS's list (discounts, commitments), as a JSON list")
+        "Prices that differ from AWS's list prices (discounts, commitments), as a JSON list.")
     spot_interruptions: tuple[InterruptionRate, ...] = _setting(
         "nodeless.spotInterruptions", interruption_rates, "[]", "",
-        "Interruptions of a spot instance a month by pools and types, as a JSON list; the first that matches "
-        "counts, else 0.05. For pods with nodeless.dev/lost-work")
+        "Expected interruptions of a spot instance per month, by pool and instance type, as a JSON list. The "
+        "first match applies; without a match, it is 0.05. Used for pods with nodeless.dev/lost-work.")
     # fmt: on
 
     @classmethod
@@ -350,4 +375,4 @@ def settings_faults(data: Mapping[str, str]) -> list[str]:
 
 def settings_warnings(data: Mapping[str, str]) -> list[str]:
     """What the data of the settings' ConfigMap says in vain."""
-    return [f"data: key {key} means nothing and is ignored" for key in unknown_keys(data)]
+    return [f"data: unknown key {key} is ignored" for key in unknown_keys(data)]
