@@ -133,21 +133,21 @@ def _metrics() -> str:
     )
     return _page(
         "Metrics",
-        """On port 8080, `/metrics`, in Prometheus' text format. Durations are in seconds, processor time in cores, all
-else in base units; `resource_type` is the resource's name in lower case with `_` for `-`. Beside these, the
-process' own (`process_*`, `python_*`).""",
+        """The controller serves these metrics on port 8080 at `/metrics`, in Prometheus's text format, together with metrics of its
+process (`process_*`, `python_*`). Durations are in seconds, CPU is in cores, and everything else is in base units.
+`resource_type` is the name of the resource in lower case, with `_` instead of `-`.""",
         "## The controller",
         _table(("Name", "Type", "Labels", "Meaning"), rows),
         "## Nodes and pods",
-        """Made from the cluster's state at each scrape, so that series of what is gone disappear. `N/A` is the value of a
-label that a node does not have.""",
+        """nodeless computes these series from the state of the cluster at each scrape, so series of deleted nodes and pods disappear. If
+a node lacks a label, its value is `N/A`.""",
         _table(("Name", "Type", "Labels", "Meaning"), cluster),
         "## Instance types",
-        "What the pools allow, looked at once a minute; the leader has them.",
+        "These series describe the instance types that the pools allow. The leader updates them once a minute.",
         _table(("Name", "Type", "Labels", "Meaning"), offerings),
         "## Names of Karpenter v1",
-        "The same figures for dashboards of that generation.",
-        _table(("Name", "Type", "Labels", "As"), mirrors),
+        "These metrics have the same values, for dashboards of Karpenter v1.",
+        _table(("Name", "Type", "Labels", "Same as"), mirrors),
     )
 
 

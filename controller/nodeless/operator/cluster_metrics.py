@@ -27,12 +27,12 @@ from nodeless.model.snapshot import Snapshot
 
 UNKNOWN = "N/A"
 _NODE_FAMILIES = {
-    "karpenter_nodes_allocatable": "What a node's pods may request",
-    "karpenter_nodes_total_pod_requests": "Requests of the pods on a node, without daemons",
-    "karpenter_nodes_total_pod_limits": "Limits of the pods on a node, without daemons",
-    "karpenter_nodes_total_daemon_requests": "Requests of the daemons' pods on a node",
-    "karpenter_nodes_total_daemon_limits": "Limits of the daemons' pods on a node",
-    "karpenter_nodes_system_overhead": "Capacity of a node that is not allocatable",
+    "karpenter_nodes_allocatable": "Resources of a node that pods can request.",
+    "karpenter_nodes_total_pod_requests": "Requests of the pods on a node, without those of DaemonSets.",
+    "karpenter_nodes_total_pod_limits": "Limits of the pods on a node, without those of DaemonSets.",
+    "karpenter_nodes_total_daemon_requests": "Requests of the DaemonSet pods on a node.",
+    "karpenter_nodes_total_daemon_limits": "Limits of the DaemonSet pods on a node.",
+    "karpenter_nodes_system_overhead": "Capacity of a node that is not allocatable.",
 }
 #: v0.27's labels, and `nodepool`, by which v1's dashboards select: keys that become well known add none,
 #: for each would stand on every series of every node.
@@ -67,13 +67,13 @@ POD_LABELS = (
     "phase",
 )
 _COUNTS = {
-    "karpenter_cluster_state_node_count": "Nodes that are known",
-    "karpenter_scheduler_queue_depth": "Pods that wait for capacity",
-    "karpenter_cluster_state_synced": "1 once every kind has been listed",
+    "karpenter_cluster_state_node_count": "Number of nodes that nodeless knows.",
+    "karpenter_scheduler_queue_depth": "Number of pods that wait for capacity.",
+    "karpenter_cluster_state_synced": "1 once nodeless has listed the objects of every kind.",
 }
 FAMILIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{name: (meaning, NODE_LABELS) for name, meaning in _NODE_FAMILIES.items()},
-    _POD_STATE: ("1 for each pod, with where and what it is", POD_LABELS),
+    _POD_STATE: ("1 for each pod. The labels describe the pod and its node.", POD_LABELS),
     **{name: (meaning, ()) for name, meaning in _COUNTS.items()},
 }
 """Meaning and labels by name."""

@@ -45,77 +45,79 @@ class DisruptionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.evaluation_seconds = Histogram(
             "karpenter_deprovisioning_evaluation_duration_seconds",
-            "Duration of one search for commands",
+            "Duration of one search for disruption commands.",
             ["method"],
             buckets=DURATIONS,
             registry=registry,
         )
         self.replacement_seconds = Histogram(
             "karpenter_deprovisioning_replacement_node_initialized_seconds",
-            "From the creation of a replacement to its being initialized",
+            "Time from the creation of a replacement node until it was initialized.",
             buckets=DURATIONS,
             registry=registry,
         )
         self.actions = Count(
             "karpenter_deprovisioning_actions_performed",
-            "Commands begun, by method and action",
+            "Disruption commands that were started, by method and action.",
             ["action"],
             registry=registry,
         )
         self.decisions = Count(
             "karpenter_voluntary_disruption_decisions_total",
-            "Commands begun, by decision (replace, delete, reboot) and reason",
+            "Disruption commands that were started, by decision (replace, delete, reboot) and reason.",
             ["decision", "reason"],
             registry=registry,
         )
         self.eligible = Gauge(
             "karpenter_voluntary_disruption_eligible_nodes",
-            "Nodes that the last pass found in a command, or looked at for one in vain, by reason",
+            "Nodes that the last pass put into a command or tried to consolidate without success, by reason.",
             ["reason"],
             registry=registry,
         )
         self.failed_validations = Count(
             "karpenter_voluntary_disruption_failed_validations_total",
-            "Commands that were not right any more after the wait",
+            "Commands that were no longer valid after the validation period.",
             ["reason"],
             registry=registry,
         )
         self.dropped = Count(
             "nodeless_disruption_dropped_moves_total",
-            "Commands dropped during validation, by the code of the one reason",
+            "Commands that were dropped during validation, by the code of the reason.",
             ["code"],
             registry=registry,
         )
         self.failures = Count(
             "karpenter_voluntary_disruption_queue_failures_total",
-            "Nodes that stay because their replacement failed",
+            "Nodes that were not disrupted because their replacement failed.",
             registry=registry,
         )
         self.disrupted = Count(
             "karpenter_nodeclaims_disrupted_total",
-            "Claims ended by voluntary commands and interruptions",
+            "NodeClaims that voluntary disruption or an interruption terminated.",
             ["reason", "nodepool", "capacity_type"],
             registry=registry,
         )
         self.undisrupted = Gauge(
             "nodeless_undisrupted_nodes",
-            "Nodes that the last pass left alone, by the code of the one reason",
+            "Nodes that the last pass did not disrupt, by the code of the reason.",
             ["code"],
             registry=registry,
         )
         self.saving = Gauge(
             "nodeless_disruption_saving_dollars_per_hour",
-            "What the commands that were begun save at least, since this process began",
+            "Lower bound for what the started consolidation commands save, in total since this process "
+            "started.",
             registry=registry,
         )
         self.distance = Gauge(
             "nodeless_disruption_target_distance_dollars_per_hour",
-            "By how much the cluster is dearer than the solver's plan for all pods that may move now",
+            "How much more the cluster costs than the solver's plan for all pods that may move now.",
             registry=registry,
         )
         self.waiting_on_budgets = Gauge(
             "nodeless_disruption_waiting_on_budgets_dollars_per_hour",
-            "What the empty nodes and the commands cost that only budgets hold",
+            "What nodeless would save if disruption budgets did not block the removal of empty nodes and "
+            "other commands.",
             registry=registry,
         )
         self._make_costs(registry)
@@ -124,22 +126,23 @@ class DisruptionMetrics:
     def _make_costs(self, registry: CollectorRegistry) -> None:
         self.costs = Gauge(
             "karpenter_nodepools_cost_total",
-            "Dollars an hour that a pool's nodes of known price cost, with all parts of their bills; "
-            "missing where no node's price is known",
+            "Price of a pool's nodes in dollars an hour, with all parts of their bills. Nodes without a "
+            "known price do not count. The series is missing if no node has a known price.",
             ["nodepool"],
             registry=registry,
         )
         self.bills = Gauge(
             "nodeless_nodes_bill_dollars_per_hour",
-            "Dollars an hour that a pool's nodes of known price cost, by part of their bills (instance, "
-            "CPU credits, license, volumes, public IPv4, adjustments, node fee)",
+            "Price of a pool's nodes in dollars an hour, by part of their bills (instance, CPU credits, "
+            "license, volumes, public IPv4, adjustments, node fee). Nodes without a known price do not "
+            "count.",
             ["part", "nodepool"],
             registry=registry,
         )
         self.unknown_parts = Gauge(
             "nodeless_nodes_bill_unknown_parts",
-            "Nodes of a pool of which a part of the bill is not known; of those that lack the price of the "
-            "instance, no part is in any sum",
+            "Nodes of a pool for which this part of the bill is not known. A node without a known instance "
+            "price is in no total.",
             ["part", "nodepool"],
             registry=registry,
         )
@@ -148,13 +151,13 @@ class DisruptionMetrics:
         of = ["nodepool", "reason"]
         self.allowed = Gauge(
             "karpenter_nodepools_allowed_disruptions",
-            "Nodes of a pool that its budgets let be disrupted now, for a reason",
+            "Number of a pool's nodes that its budgets allow to be disrupted now, by reason.",
             of,
             registry=registry,
         )
         self.consuming = Gauge(
             "karpenter_nodepools_nodes_consuming_budgets",
-            "Nodes of a pool that count against its budgets now",
+            "Number of a pool's nodes that count against its budgets now.",
             ["nodepool"],
             registry=registry,
         )

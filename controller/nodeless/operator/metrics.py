@@ -50,147 +50,159 @@ class Metrics:
         self.disruption = DisruptionMetrics(registry)
         self.usage = Gauge(
             "karpenter_provisioner_usage",
-            "Capacity of a pool's nodes (CPU in cores)",
+            "Capacity of a pool's nodes. CPU is in cores.",
             ["resource_type", "provisioner"],
             registry=registry,
         )
         self.limit = Gauge(
             "karpenter_provisioner_limit",
-            "Limits of a pool (CPU in cores)",
+            "Limits of a pool. CPU is in cores.",
             ["resource_type", "provisioner"],
             registry=registry,
         )
         self.scheduling_seconds = Histogram(
             "karpenter_provisioner_scheduling_duration_seconds",
-            "Duration of one scheduling pass",
+            "Duration of one scheduling pass.",
             buckets=DURATIONS,
             registry=registry,
         )
         self.decision_seconds = Histogram(
             "nodeless_decision_to_fleet_request_seconds",
-            "From the end of the batch window to the fleet request",
+            "Time from the end of the batch window to the fleet request.",
             buckets=DURATIONS,
             registry=registry,
         )
         self.batch_seconds = Histogram(
             "karpenter_cloudprovider_batcher_batch_time_seconds",
-            "How long a call to AWS waits for others of its kind",
+            "How long a call to AWS waits to be batched with others of the same kind.",
             ["batcher"],
             buckets=DURATIONS,
             registry=registry,
         )
         self.batch_size = Histogram(
             "karpenter_cloudprovider_batcher_batch_size",
-            "Requests that one call to AWS answers",
+            "Number of requests that are batched into one call to AWS.",
             ["batcher"],
             buckets=_BATCH_SIZES,
             registry=registry,
         )
         self.plan_cost = Gauge(
-            "nodeless_plan_cost_dollars_per_hour", "Price of the last plan's new nodes", registry=registry
+            "nodeless_plan_cost_dollars_per_hour",
+            "Price of the new nodes in the last plan.",
+            registry=registry,
         )
         self.plan_bound = Gauge(
             "nodeless_plan_lower_bound_dollars_per_hour",
-            "What the last plan's new nodes cost at least; not a number when it is not known",
+            "Lower bound for the price of the new nodes in the last plan. NaN if it is not known.",
             registry=registry,
         )
         self.plan_realized = Gauge(
             "nodeless_plan_realized_ratio",
-            "Price of a plan over the price of the nodes on which its pods were bound a minute later",
+            "Price of a plan divided by the price of the nodes to which its pods were bound one minute "
+            "later.",
             registry=registry,
         )
         self.plan_gap = Gauge(
             "nodeless_plan_gap_ratio",
-            "By how much of its price the last plan may be above the cheapest, 0 to 1; NaN: not known",
+            "How much the last plan may cost above the cheapest possible plan, as a fraction of its price (0 "
+            "to 1). NaN if it is not known.",
             registry=registry,
         )
         self.pending_pods = Gauge(
-            "nodeless_pods_without_capacity", "Pods that the last pass could not place", registry=registry
+            "nodeless_pods_without_capacity", "Pods that the last pass could not place.", registry=registry
         )
         self.provisioning_requests = Gauge(
             "nodeless_provisioning_requests",
-            "ProvisioningRequests that are answered here: pending, booked (room is kept) and over",
+            "ProvisioningRequests that nodeless handles, by phase: pending, booked (their capacity is "
+            "reserved) or over.",
             ["phase"],
             registry=registry,
         )
         self.cloud_seconds = Histogram(
             "karpenter_cloudprovider_duration_seconds",
-            "Duration of calls to the cloud",
+            "Duration of calls to the cloud provider.",
             ["controller", "method", "provider"],
             registry=registry,
         )
         self.cloud_errors = Count(
             "karpenter_cloudprovider_errors_total",
-            "Calls to the cloud that failed, by the kind of error",
+            "Failed calls to the cloud provider, by kind of error.",
             ["controller", "method", "provider", "error"],
             registry=registry,
         )
         self.aws_seconds = Histogram(
             "nodeless_aws_call_duration_seconds",
-            "Duration of each call to AWS, with its retries",
+            "Duration of each call to AWS, including its retries.",
             ["service", "operation"],
             buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
             registry=registry,
         )
         self.aws_errors = Count(
             "nodeless_aws_call_errors_total",
-            "Calls that AWS refused, by its code, or that got no answer",
+            "Calls that AWS rejected or did not answer, by error code.",
             ["service", "operation", "code"],
             registry=registry,
         )
         self.quarantined = Gauge(
             "nodeless_quarantined_units",
-            "Units of work (objects, messages, lines of a watch) that are set aside after a failure",
+            "Units of work (objects, messages, lines of a watch) that nodeless has set aside after a "
+            "failure.",
             ["unit"],
             registry=registry,
         )
         self.unit_failures = Count(
             "nodeless_unit_failures_total",
-            "Failures of units of work that were kept from the others",
+            "Failures of single units of work. They did not affect other units.",
             ["unit"],
             registry=registry,
         )
         self._faults: dict[str, set[str]] = {}
         self.setting_faults = Gauge(
             "nodeless_settings_invalid",
-            "1 for each key of a ConfigMap whose value cannot be used",
+            "1 for each key of a ConfigMap that has an invalid value.",
             ["config_map", "key"],
             registry=registry,
         )
         self.leading = Gauge(
-            "leader_election_master_status", "1 while this replica leads", ["name"], registry=registry
+            "leader_election_master_status",
+            "1 while this replica is the leader.",
+            ["name"],
+            registry=registry,
         )
         self.leading.labels(LEASE_NAME).set(0)
         self.interruption_received = Count(
             "karpenter_interruption_received_messages",
-            "Messages of the interruption queue, by kind",
+            "Messages received from the interruption queue, by kind.",
             ["message_type"],
             registry=registry,
         )
         self.interruption_deleted = Count(
             "karpenter_interruption_deleted_messages",
-            "Messages deleted from the interruption queue",
+            "Messages deleted from the interruption queue.",
             registry=registry,
         )
         self.interruption_latency = Histogram(
             "karpenter_interruption_message_latency_time_seconds",
-            "From an event to the handling of its message",
+            "Time from an event until its message was handled.",
             buckets=DURATIONS,
             registry=registry,
         )
         self.interruption_actions = Count(
             "karpenter_interruption_actions_performed",
-            "Warned instances of ours by what was done",
+            "Instances of this cluster that received an interruption notice, by the action taken.",
             ["action_type"],
             registry=registry,
         )
 
-        Gauge("karpenter_build_info", "1, with the version that runs", ["version"], registry=registry).labels(
-            __version__
-        ).set(1)
+        Gauge(
+            "karpenter_build_info",
+            "Always 1. The label is the running version.",
+            ["version"],
+            registry=registry,
+        ).labels(__version__).set(1)
         self.usage_percent = Gauge(
             "karpenter_provisioner_usage_pct",
-            "Usage of a pool as a percentage of its limit, without fraction",
+            "Usage of a pool as a percentage of its limit, rounded down.",
             ["resource_type", "provisioner"],
             registry=registry,
         )

@@ -13,63 +13,71 @@ class NodeMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.created = Count(
-            "karpenter_nodes_created", "Nodes launched", ["reason", "provisioner"], registry=registry
+            "karpenter_nodes_created",
+            "Nodes that were launched.",
+            ["reason", "provisioner"],
+            registry=registry,
         )
         self.terminated = Count(
-            "karpenter_nodes_terminated", "Nodes ended", ["reason", "provisioner"], registry=registry
+            "karpenter_nodes_terminated",
+            "Nodes that were terminated.",
+            ["reason", "provisioner"],
+            registry=registry,
         )
         self.termination_seconds = Quantiles(
             "karpenter_nodes_termination_time_seconds",
-            "From the deletion of a node to the end of its finalizer",
+            "Time from the deletion of a node until its finalizer was removed.",
             registry=registry,
         )
         self.lifetime_seconds = Histogram(
             "karpenter_nodes_lifetime_duration_seconds",
-            "From the creation of a node to its end",
+            "Time from the creation of a node until it was gone.",
             ["nodepool"],
             buckets=_LIVES,
             registry=registry,
         )
         self.claim_termination_seconds = Histogram(
             "karpenter_nodeclaims_termination_duration_seconds",
-            "From the deletion of a claim to its end",
+            "Time from the deletion of a NodeClaim until it was gone.",
             ["nodepool"],
             buckets=DURATIONS,
             registry=registry,
         )
         self.instance_termination_seconds = Histogram(
             "karpenter_nodeclaims_instance_termination_duration_seconds",
-            "From the request to end an instance to its being gone",
+            "Time from the request to terminate an instance until the instance was gone.",
             ["nodepool"],
             buckets=DURATIONS,
             registry=registry,
         )
         self.drained = Count(
             "karpenter_nodes_drained_total",
-            "Nodes that pods have left before their end",
+            "Nodes that were drained before their termination.",
             ["nodepool"],
             registry=registry,
         )
         self.pods_drained = Count(
             "karpenter_pods_drained_total",
-            "Pods that left a terminating node, by the reason; empty: a user deleted it",
+            "Pods that left a terminating node, by the reason of its disruption. The reason is empty if a "
+            "user deleted the node.",
             ["reason"],
             registry=registry,
         )
         self.eviction_requests = Count(
             "karpenter_nodes_eviction_requests_total",
-            "Evictions asked for, by the status of the answer",
+            "Eviction requests, by status of the answer.",
             ["code"],
             registry=registry,
         )
         self.consistency_errors = Count(
             "karpenter_consistency_errors",
-            "Consistency checks that failed, once in ten minutes a node: FailedInit, NodeShape, Termination",
+            "Failed consistency checks: FailedInit, NodeShape, Termination. Each node counts at most once in "
+            "ten minutes.",
             ["check"],
             registry=registry,
         )
         self.startup_seconds = Quantiles(
             "karpenter_pods_startup_time_seconds",
-            "From the creation of a pod that was seen pending to its being ready",
+            "Time from the creation of a pod until it was ready, for pods that nodeless saw pending.",
             registry=registry,
         )

@@ -15,10 +15,13 @@ _CORES = "karpenter_cloudprovider_instance_type_cpu_cores"
 _MEMORY = "karpenter_cloudprovider_instance_type_memory_bytes"
 _OFFERING_LABELS = ("instance_type", "capacity_type", "zone")
 OFFERING_FAMILIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    _AVAILABLE: ("1 for each offering that a pool can buy now, 0 for one that is sold out", _OFFERING_LABELS),
-    _PRICE: ("Estimated price of an offering in US dollars an hour", _OFFERING_LABELS),
-    _CORES: ("CPUs of an instance type", ("instance_type",)),
-    _MEMORY: ("Memory of an instance type", ("instance_type",)),
+    _AVAILABLE: (
+        "1 for each offering that a pool can launch now, 0 for one without capacity.",
+        _OFFERING_LABELS,
+    ),
+    _PRICE: ("Estimated price of an offering in US dollars an hour.", _OFFERING_LABELS),
+    _CORES: ("Number of CPUs of an instance type.", ("instance_type",)),
+    _MEMORY: ("Memory of an instance type.", ("instance_type",)),
 }
 """Meaning and labels by name."""
 

@@ -92,60 +92,66 @@ class WorkMetrics:
         of = ["controller"]
         self.reconciles = Count(
             "controller_runtime_reconcile_total",
-            "Reconciliations by result",
+            "Reconciliations, by result.",
             ["controller", "result"],
             registry=registry,
         )
         self.errors = Count(
-            "controller_runtime_reconcile_errors_total", "Reconciliations that failed", of, registry=registry
+            "controller_runtime_reconcile_errors_total", "Reconciliations that failed.", of, registry=registry
         )
         self.seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
-            "Duration of one reconciliation",
+            "Duration of one reconciliation.",
             of,
             buckets=DURATIONS,
             registry=registry,
         )
         self.most_workers = Gauge(
             "controller_runtime_max_concurrent_reconciles",
-            "Reconciliations that may be under way at a time",
+            "Number of reconciliations that may run at the same time.",
             of,
             registry=registry,
         )
         self.workers = Gauge(
-            "controller_runtime_active_workers", "Reconciliations under way", of, registry=registry
+            "controller_runtime_active_workers",
+            "Number of reconciliations that are running.",
+            of,
+            registry=registry,
         )
 
     def _make_queues(self, registry: CollectorRegistry) -> None:
         of = ["name"]
-        self.depth = Gauge("workqueue_depth", "Keys that wait", of, registry=registry)
-        self.adds = Count("workqueue_adds_total", "Keys that became due", of, registry=registry)
+        self.depth = Gauge("workqueue_depth", "Number of keys in the queue.", of, registry=registry)
+        self.adds = Count("workqueue_adds_total", "Keys that were added to the queue.", of, registry=registry)
         self.retries = Count(
-            "workqueue_retries_total", "Keys put back to be due later", of, registry=registry
+            "workqueue_retries_total",
+            "Keys that were put back into the queue for a later retry.",
+            of,
+            registry=registry,
         )
         self.waited = Histogram(
             "workqueue_queue_duration_seconds",
-            "How long a due key waits for its worker",
+            "How long a key waits in the queue for a worker.",
             of,
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
         self.worked = Histogram(
             "workqueue_work_duration_seconds",
-            "How long the work on a key takes",
+            "How long it takes to process a key.",
             of,
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
         self.unfinished = Gauge(
             "workqueue_unfinished_work_seconds",
-            "Sum of the time that work under way has taken so far",
+            "Total time that the keys in progress have taken so far.",
             of,
             registry=registry,
         )
         self.longest = Gauge(
             "workqueue_longest_running_processor_seconds",
-            "Time that the longest work under way has taken so far",
+            "Time that the longest-running key in progress has taken so far.",
             of,
             registry=registry,
         )
@@ -153,13 +159,13 @@ class WorkMetrics:
     def _make_requests(self, registry: CollectorRegistry) -> None:
         self.requests = Count(
             "rest_client_requests_total",
-            "Requests to the API server by status; <error>: without an answer",
+            "Requests to the API server, by status. <error> means that there was no answer.",
             ["code", "method", "host"],
             registry=registry,
         )
         self.throttled = Histogram(
             "rest_client_rate_limiter_duration_seconds",
-            "How long requests wait for KUBE_CLIENT_QPS and KUBE_CLIENT_BURST",
+            "How long requests wait because of KUBE_CLIENT_QPS and KUBE_CLIENT_BURST.",
             ["verb", "host"],
             buckets=(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60),
             registry=registry,
@@ -168,20 +174,20 @@ class WorkMetrics:
     def _make_reviews(self, registry: CollectorRegistry) -> None:
         self.reviews = Count(
             "controller_runtime_webhook_requests_total",
-            "Reviews asked of the webhook, by status",
+            "Admission reviews that the webhook answered, by status.",
             ["webhook", "code"],
             registry=registry,
         )
         self.review_seconds = Histogram(
             "controller_runtime_webhook_latency_seconds",
-            "Duration of one review",
+            "Duration of one admission review.",
             ["webhook"],
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=registry,
         )
         self.open_reviews = Gauge(
             "controller_runtime_webhook_requests_in_flight",
-            "Reviews that are being answered",
+            "Number of admission reviews in progress.",
             ["webhook"],
             registry=registry,
         )
