@@ -160,15 +160,18 @@ def _events() -> str:
             rule.type,
             _listed(rule.kinds, as_code=False),
             f"once in {rule.silent_seconds / 60:.0f} min"
-            + ("" if rule.by_message else " for an object")
-            + (f", {rule.per_second:.0f}/s, {rule.burst} at once" if rule.per_second else ""),
-            rule.meaning,
+            + ("" if rule.by_message else " per object")
+            + (f", at most {rule.per_second:.0f}/s in bursts of {rule.burst}" if rule.per_second else ""),
+            f"{rule.meaning}.",
         )
         for rule in EVENT_RULES
     )
     return _page(
         "Events",
-        """What `kubectl describe` and `kubectl get events` show. Component `karpenter`; events of objects without a
-namespace are in `default`. What is queued when the process ends is written for up to three seconds.""",
+        """`kubectl describe` and `kubectl get events` show these events. Their component is `karpenter`. Events of objects without a
+namespace are in the namespace `default`. When the process ends, it still writes the queued events, for up to three seconds.
+
+nodeless does not repeat an equal event within the time in the column *Deduplicated*. Events are equal if they have the same
+object, reason and message. With *per object*, the message makes no difference.""",
         _table(("Reason", "Type", "On", "Deduplicated", "Meaning"), rows),
     )

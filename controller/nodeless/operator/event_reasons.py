@@ -1,4 +1,4 @@
-"""The reasons of our events: what each means, on what it stands, and how often it may be said.
+"""The reasons of our events: what each means, on which objects it occurs, and how often it may be written.
 
 The reasons are Karpenter's where Karpenter has one, so that alerts keep working. An equal event is written
 once in two minutes unless a line says otherwise.
@@ -28,7 +28,7 @@ class EventRule:
     burst: int = 0
 
 
-#: Kinds of objects on which an event may stand, with their API versions.
+#: Kinds of objects that an event may be about, with their API versions.
 API_VERSIONS = {
     "ConfigMap": "v1",
     "Pod": "v1",
@@ -69,32 +69,36 @@ _REFUSED_LAUNCHES = {
     "AMINotFound": "An image of the node class does not exist, or is not shared with the account",
     "AccountPendingVerification": "AWS has not verified the account yet",
     "CapacityReservationNotFound": "A capacity reservation of the node class does not exist",
-    "ClientTokenReused": "EC2 takes the claim for one that asked for something else",
-    "FleetQuotaExceeded": "The account's quota of fleets is used up",
-    "FreeTierIneligible": "The account's plan allows free types only",
+    "ClientTokenReused": "EC2 has already seen the client token of this NodeClaim in a different request",
+    "FleetQuotaExceeded": "The account's quota for EC2 fleets is used up",
+    "FreeTierIneligible": "The account's plan allows only instance types of the free tier",
     "InstanceProfileNameInvalid": "The instance profile does not exist",
-    "InsufficientFreeAddressesInSubnet": "A subnet has no addresses left",
-    "InternalError": "AWS failed on its side",
+    "InsufficientFreeAddressesInSubnet": "A subnet has no free IP addresses",
+    "InternalError": "AWS had an internal error",
     "InvalidAMIID": "The node class names an image ID that cannot exist",
-    "InstanceTypeNotFound": "The region does not sell the type any more",
+    "InstanceTypeNotFound": "The region no longer offers the instance type",
     "LaunchTemplateNotFound": "The launch template does not exist",
-    "RequestLimitExceeded": "EC2 throttles launches",
+    "RequestLimitExceeded": "EC2 throttles the requests for launches",
     "PlacementGroupNotFound": "The placement group does not exist",
     "SecurityGroupNotFound": "A security group does not exist",
-    "SecurityGroupSubnetVPCMismatch": "Subnets and security groups are of several VPCs",
-    "SpotQuotaExceeded": "The account's quota of spot requests is used up",
-    "SpotSLRCreationFailed": "The account has no role for spot",
+    "SecurityGroupSubnetVPCMismatch": "The subnets and security groups are in different VPCs",
+    "SpotQuotaExceeded": "The account's quota for spot requests is used up",
+    "SpotSLRCreationFailed": "The account has no service-linked role for spot instances",
     "SubnetNotFound": "A subnet does not exist",
-    "UnknownInstanceType": "EC2 launched a type that was not asked for",
-    "UserDataInvalid": "EC2 refuses the user data",
-    "UserDataSizeLimitExceeded": "The user data is longer than EC2 takes",
-    "VCPULimitExceeded": "The account's quota of vCPUs is used up",
+    "UnknownInstanceType": "EC2 launched an instance type that nodeless did not request",
+    "UserDataInvalid": "EC2 rejects the user data",
+    "UserDataSizeLimitExceeded": "The user data is larger than EC2 allows",
+    "VCPULimitExceeded": "The account's vCPU quota is used up",
 }
 #: Of moves under way: what, meaning, seconds for which an equal one is held back.
 _MOVES = (
-    ("Launching", "The node is made to replace others", 3600.0),
-    ("WaitingReadiness", "What the node replaces stays until it is initialized", DEDUPLICATION_SECONDS),
-    ("WaitingDeletion", "The node is being removed; its replacement is ready", DEDUPLICATION_SECONDS),
+    ("Launching", "nodeless launched this node to replace others", 3600.0),
+    (
+        "WaitingReadiness",
+        "The nodes that this node replaces are kept until it is initialized",
+        DEDUPLICATION_SECONDS,
+    ),
+    ("WaitingDeletion", "The node is being removed, because its replacement is ready", DEDUPLICATION_SECONDS),
 )
 _CLASS = ("EC2NodeClass",)
 _REQUEST = ("ProvisioningRequest",)
@@ -114,16 +118,27 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "FailedScheduling",
         "Warning",
         _POD,
-        "No node can be made for the pod; the message says why, pool by pool",
+        "No pool can create a node for the pod. The message says why for each pool",
     ),
-    EventRule("FailedLaunch", "Warning", _POD, "The launch meant for the pod failed; it is tried again"),
-    EventRule("InsufficientCapacity", "Warning", _POD, "What the launch asked for is sold out; planned anew"),
-    EventRule("NodeDidNotHelp", "Warning", _POD, "A node came, and the pod was not scheduled there"),
+    EventRule("FailedLaunch", "Warning", _POD, "The launch for the pod failed. nodeless tries it again"),
+    EventRule(
+        "InsufficientCapacity",
+        "Warning",
+        _POD,
+        "AWS has no capacity for what the launch requested. nodeless plans the pod again",
+    ),
+    EventRule(
+        "NodeDidNotHelp",
+        "Warning",
+        _POD,
+        "A node was launched for the pod, but kube-scheduler did not bind the pod to it",
+    ),
     EventRule(
         "ResizePending",
         "Warning",
         _POD,
-        "Its resize in place waits; the message says what its node lacks, and what would let it grow",
+        "The pod waits for its in-place resize. The message says what its node lacks, and what would make "
+        "room",
         silent_seconds=3600.0,
     ),
     EventRule("Evicted", "Normal", _POD, "The eviction was accepted", by_message=False),
@@ -131,127 +146,157 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "CheckpointRequested",
         "Normal",
         _POD,
-        "The pod asked for time to save its work before an eviction; the message says when it is evicted",
+        "The pod gets time to save its work before it is evicted. The message says when nodeless evicts it",
         silent_seconds=7200.0,
         by_message=False,
     ),
-    EventRule("Surging", "Normal", _POD, "Its Deployment is restarted, so that a successor comes first"),
+    EventRule(
+        "Surging",
+        "Normal",
+        _POD,
+        "nodeless restarts the pod's Deployment so that a new pod starts before this one is evicted",
+    ),
     EventRule(
         "SurgeFailed",
         "Warning",
         _POD,
-        "No successor could be started first; the message says why, and the pod is evicted",
+        "nodeless could not start a new pod first, and evicts this one. The message says why",
     ),
     EventRule(
         "GangNodesReleased",
         "Warning",
         ("Pod", "NodeClaim"),
-        "Nodes that were launched for a gang end, for it was not whole in time; the message says what lacked",
+        "nodeless terminates nodes that it launched for a gang, because the gang was not complete in time. "
+        "The message says what was missing",
     ),
     EventRule(
         "RequestNodesReleased",
         "Warning",
         _CLAIM,
-        "A node that was launched for a ProvisioningRequest ends empty, for the request failed or is gone",
+        "nodeless terminates an empty node that it launched for a ProvisioningRequest, because the request "
+        "failed or was deleted",
     ),
     EventRule("Launched", "Normal", _CLAIM, "The instance of the NodeClaim was launched"),
     EventRule("LaunchFailed", "Warning", _CLAIM, "The launch failed, or there was no instance in time"),
     EventRule(
-        "RegistrationFailed", "Warning", _CLAIM, "The node has not joined in time; the NodeClaim is deleted"
+        "RegistrationFailed",
+        "Warning",
+        _CLAIM,
+        "The node did not join the cluster in time. nodeless deletes the NodeClaim",
     ),
     *(EventRule(reason, "Warning", _CLAIM, meaning) for reason, meaning in _REFUSED_LAUNCHES.items()),
-    EventRule("NodeClassNotReady", "Warning", _CLAIM, "The node class of the claim cannot be used"),
-    EventRule("Unauthorized", "Warning", _CLAIM, "Authentication or authorization failed in AWS"),
+    EventRule("NodeClassNotReady", "Warning", _CLAIM, "The node class of the NodeClaim cannot be used"),
+    EventRule("Unauthorized", "Warning", _CLAIM, "AWS authentication or authorization failed"),
     EventRule(
-        "InstanceGone", "Warning", _CLAIM, "The instance has ended though its NodeClaim was not deleted"
+        "InstanceGone",
+        "Warning",
+        _CLAIM,
+        "The instance was terminated, although its NodeClaim was not deleted",
     ),
-    EventRule("NodeGone", "Warning", _CLAIM, "The Node object is gone though its NodeClaim was not deleted"),
-    EventRule("Registered", "Normal", _NODE, "The node has joined and is labeled"),
-    EventRule("Initialized", "Normal", _NODE, "The node can be used in full"),
-    EventRule("UnregisteredTaintMissing", "Warning", _NODE, "The node started without its taint"),
+    EventRule(
+        "NodeGone", "Warning", _CLAIM, "The Node object is gone, although its NodeClaim was not deleted"
+    ),
+    EventRule("Registered", "Normal", _NODE, "The node has joined the cluster, and nodeless has labeled it"),
+    EventRule("Initialized", "Normal", _NODE, "The node is initialized and fully usable"),
+    EventRule(
+        "UnregisteredTaintMissing",
+        "Warning",
+        _NODE,
+        "The node started without the taint `karpenter.sh/unregistered`",
+    ),
     EventRule(
         "FailedConsistencyCheck",
         "Warning",
         _NODE,
-        "The node has less than its instance type promises; the message says what it lacks",
+        "The node did not initialize in time, or has less capacity than its instance type promises. The "
+        "message says what is wrong",
         silent_seconds=590.0,
     ),
     EventRule(
         "Draining",
         "Normal",
         _NODE,
-        "The node is being drained; the message names the pods that are still on it",
+        "nodeless drains the node. The message names the pods that are still on it",
     ),
-    EventRule("FailedDraining", "Warning", _NODE, "A pod cannot be evicted; the message says what blocks it"),
+    EventRule("FailedDraining", "Warning", _NODE, "A pod cannot be evicted. The message says what blocks it"),
     EventRule(
         "DeprovisioningTerminating",
         "Normal",
         _NODE,
-        "A Provisioner's node is being terminated; the message says why",
+        "nodeless terminates a node of a Provisioner. The message says why",
     ),
-    EventRule("DisruptionTerminating", "Normal", _BOTH, "The node is being terminated; the message says why"),
+    EventRule("DisruptionTerminating", "Normal", _BOTH, "nodeless terminates the node. The message says why"),
     EventRule(
         "DisruptionStarted",
         "Normal",
         _NODE,
-        "The node is being replaced or terminated; the message has the reason and the saving",
+        "nodeless replaces or terminates the node. The message gives the reason and the saving",
     ),
-    EventRule("DisruptionFailed", "Warning", _NODE, "A replacement failed; the node stays"),
+    EventRule("DisruptionFailed", "Warning", _NODE, "A replacement failed, so nodeless keeps the node"),
     EventRule(
         "DisruptionBlocked",
         "Normal",
         _NODE,
-        "A NodePool's node cannot be disrupted; the message says what blocks it",
+        "A node of a NodePool cannot be disrupted. The message says what blocks it",
         silent_seconds=900.0,
     ),
     EventRule(
         "InvalidDoNotDisruptAnnotation",
         "Warning",
         _POD,
-        "The pod's `karpenter.sh/do-not-disrupt` is neither `true` nor a duration, and protects nothing",
+        "The pod's annotation `karpenter.sh/do-not-disrupt` is neither `true` nor a duration, so it does not "
+        "protect the pod",
         silent_seconds=900.0,
     ),
     EventRule(
         "InvalidCheckpointGrace",
         "Warning",
         _POD,
-        "The pod's `nodeless.dev/checkpoint-grace` is no duration: it gets no time to save its work",
+        "The pod's annotation `nodeless.dev/checkpoint-grace` is not a duration, so the pod gets no time to "
+        "save its work",
         silent_seconds=900.0,
     ),
     EventRule(
         "InvalidLostWork",
         "Warning",
         _POD,
-        "The pod's `nodeless.dev/lost-work` is no duration, or is longer than a year: it is ignored",
+        "The pod's annotation `nodeless.dev/lost-work` is not a duration, or is longer than a year, so "
+        "nodeless ignores it",
         silent_seconds=900.0,
     ),
     EventRule(
         "NodeRepairBlocked",
         "Normal",
         _NODE,
-        "A broken node can be neither rebooted nor replaced; the message says what blocks it",
+        "nodeless can neither reboot nor replace an unhealthy node. The message says what blocks it",
         silent_seconds=900.0,
     ),
     EventRule(
         "RebootRequested",
         "Normal",
         _NODE,
-        "A broken node is being drained for a reboot; the message says why",
+        "nodeless drains an unhealthy node for a reboot. The message says why",
     ),
-    EventRule("RebootIssued", "Normal", _NODE, "EC2 has taken the request for the reboot"),
-    EventRule("RebootObserved", "Normal", _NODE, "The machine is back from its reboot and Ready"),
-    EventRule("RebootFailed", "Warning", _NODE, "The machine did not come back in time; the node is ended"),
+    EventRule("RebootIssued", "Normal", _NODE, "EC2 has accepted the request to reboot the instance"),
+    EventRule("RebootObserved", "Normal", _NODE, "The instance has rebooted, and its node is Ready again"),
+    EventRule(
+        "RebootFailed",
+        "Warning",
+        _NODE,
+        "The instance did not come back from its reboot in time. nodeless terminates the node",
+    ),
     EventRule(
         "GuardDeletionIgnored",
         "Warning",
         ("ConfigMap",),
-        "The teardown guard was deleted while the stack holds its capacity: no node is ended",
+        "The teardown guard was deleted while the stack still holds its capacity. nodeless terminates no "
+        "nodes",
     ),
     EventRule(
         "DeprovisioningBlocked",
         "Normal",
         _NODE,
-        "A Provisioner's node cannot be terminated; the message says what blocks it",
+        "A node of a Provisioner cannot be terminated. The message says what blocks it",
     ),
     *(
         EventRule(f"{generation}{what}", "Normal", _NODE, meaning, silent, by_message=False)
@@ -262,48 +307,65 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "Disrupted",
         "Normal",
         _POD,
-        "The pod was deleted in spite of its budgets: the time for the drain was over",
+        "nodeless deleted the pod despite its PodDisruptionBudgets, because the time for the drain was over",
     ),
     EventRule(
         "Unconsolidatable",
         "Normal",
         _NODE,
-        "The node cannot be consolidated; the message says why",
+        "The node cannot be consolidated. The message says why",
         silent_seconds=900.0,
         by_message=False,
     ),
-    EventRule("InstanceSpotInterrupted", "Warning", _BOTH, "EC2 takes the spot instance back"),
-    EventRule("InstanceSpotRebalanceRecommendation", "Normal", _BOTH, "Interruption has become likelier"),
-    EventRule("InstanceReservationInterrupted", "Warning", _BOTH, "The capacity reservation ends"),
+    EventRule("InstanceSpotInterrupted", "Warning", _BOTH, "EC2 reclaims the spot instance"),
+    EventRule(
+        "InstanceSpotRebalanceRecommendation",
+        "Normal",
+        _BOTH,
+        "EC2 reports that the spot instance is now more likely to be interrupted",
+    ),
+    EventRule(
+        "InstanceReservationInterrupted", "Warning", _BOTH, "The capacity reservation of the instance ends"
+    ),
     EventRule("InstanceStopping", "Warning", _BOTH, "The instance is being stopped"),
-    EventRule("InstanceTerminating", "Warning", _BOTH, "The instance is ending"),
+    EventRule("InstanceTerminating", "Warning", _BOTH, "The instance is being terminated"),
     EventRule(
         "InstanceUnhealthy",
         "Warning",
         _BOTH,
-        "AWS has scheduled maintenance, or the instance fails its checks",
+        "AWS has scheduled maintenance for the instance, or the instance fails its status checks",
     ),
-    EventRule("CapacityReservationExpiring", "Warning", _CLAIM, "The capacity block ends"),
-    EventRule("NodeTerminatingOnInterruption", "Warning", _BOTH, "The node is ended because of a message"),
+    EventRule("CapacityReservationExpiring", "Warning", _CLAIM, "The capacity block of the node ends"),
+    EventRule(
+        "NodeTerminatingOnInterruption",
+        "Warning",
+        _BOTH,
+        "nodeless terminates the node because of an interruption message",
+    ),
     EventRule(
         "NoCompatibleInstanceTypes",
         "Warning",
         ("NodePool",),
-        "No instance type meets the pool's requirements, or too few do for its minValues",
+        "No instance type meets the pool's requirements, or too few do for its `minValues`",
         silent_seconds=60.0,
     ),
     EventRule(
         "OtherAutoscaler",
         "Warning",
         ("Provisioner", "NodePool"),
-        "Another autoscaler of the cluster can take pods of the pool, too; the message names it",
+        "Another autoscaler in the cluster can also launch nodes for pods of this pool. The message names it",
         silent_seconds=3500.0,
     ),
-    EventRule("Provisioned", "Normal", _REQUEST, "Room for all pods of the request is there, and is kept"),
-    EventRule("BookingExpired", "Normal", _REQUEST, "Room for the request is not kept any more"),
-    EventRule("Failed", "Warning", _REQUEST, "The request gets no capacity; the message says why"),
-    EventRule("CapacityRevoked", "Warning", _REQUEST, "Room that was kept for the request is gone"),
-    EventRule("NotReady", "Warning", _POOL, "The object cannot be used; the message says why"),
+    EventRule(
+        "Provisioned",
+        "Normal",
+        _REQUEST,
+        "There is capacity for all pods of the request, and nodeless reserves it",
+    ),
+    EventRule("BookingExpired", "Normal", _REQUEST, "nodeless no longer reserves capacity for the request"),
+    EventRule("Failed", "Warning", _REQUEST, "The request gets no capacity. The message says why"),
+    EventRule("CapacityRevoked", "Warning", _REQUEST, "Capacity that was reserved for the request is gone"),
+    EventRule("NotReady", "Warning", _POOL, "The object cannot be used. The message says why"),
     EventRule(
         "WaitingOnNodeClaimTermination",
         "Normal",
@@ -311,21 +373,23 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "The node class is being deleted, and waits for the NodeClaims that the message names",
     ),
     EventRule(
-        "CleanUpFailed", "Warning", _CLASS, "What nodeless made for a deleted node class could not be deleted"
+        "CleanUpFailed",
+        "Warning",
+        _CLASS,
+        "nodeless could not delete what it had created in AWS for a deleted node class",
     ),
     EventRule(
-        "Invalid", "Warning", (*_POOL, *_CLAIM), "The object breaks a rule; the message names each field"
+        "Invalid", "Warning", (*_POOL, *_CLAIM), "The object violates a rule. The message names each field"
     ),
     EventRule(
         "Quarantined",
         "Warning",
         EVENT_KINDS,
-        "The object cannot be read or handled; it is set aside, and everything else goes on",
+        "nodeless cannot read or process the object. It sets the object aside and continues with everything "
+        "else",
         silent_seconds=900.0,
     ),
-    EventRule(
-        "InvalidSetting", "Warning", ("ConfigMap",), "A setting cannot be used; the message names its key"
-    ),
+    EventRule("InvalidSetting", "Warning", ("ConfigMap",), "A setting is invalid. The message names its key"),
 )
 _BY_REASON = {rule.reason: rule for rule in EVENT_RULES}
 
