@@ -5,12 +5,12 @@ from collections import defaultdict
 from nodeless.cli.message_index import Entry, entries
 from nodeless.cli.reference_text import page
 
-_INTRODUCTION = """Each code that nodeless writes into events, conditions, plans and answers of `nodeless why`: where it
-occurs, what it means and what to do. "Nothing to do" means that nodeless handles it, or that it only informs you. To
-start from what you see in the cluster, go to [troubleshooting](troubleshooting.md).
+_INTRODUCTION = """This page lists each code that nodeless writes into events, conditions, plans and the answers of `nodeless why`. It says where
+the code occurs, what it means and what to do. "Nothing to do" means that nodeless handles the situation, or that the code only
+informs you. If you want to start from what you see in the cluster, go to [troubleshooting](troubleshooting.md).
 
-A condition that holds has its own name as its reason (`Registered`, `AMIsReady`). The reason of a condition `Ready` that is
-not true joins the name and the status of the condition that keeps it from being so: `LaunchedFalse`, `NodeClassReadyUnknown`."""
+If a condition is true, its reason is its own name (`Registered`, `AMIsReady`). If a condition `Ready` is not true, another
+condition is the cause. Its name and status form the reason: `LaunchedFalse`, `NodeClassReadyUnknown`."""
 
 
 def message_pages() -> dict[str, str]:
