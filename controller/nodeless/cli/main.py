@@ -10,118 +10,115 @@ from nodeless import __version__
 from nodeless.cli.command_group import Entry, group_of
 
 _PLANS, _MANIFESTS, _CONTROLLER = "Plans", "Manifests", "The controller"
-_OWN = "For those who change nodeless"
+_OWN = "For contributors"
 _COMMANDS = "nodeless.cli.commands"
 
 #: In the order of the help.
 ENTRIES = (
     Entry(
         "plan",
-        "Show what would be launched for pending pods, where each workload lands, what it costs, "
-        "and why not.",
+        "Show which nodes pending pods would get, where workloads run, what it costs, and why pods get none.",
         _PLANS,
         f"{_COMMANDS}.plan:plans",
     ),
     Entry(
         "drift",
-        "Show which nodes would drift if these manifests were applied, what replaces them, and "
-        "what it costs.",
+        "Show which nodes would drift if you applied these manifests, what would replace them, and the cost.",
         _PLANS,
         f"{_COMMANDS}.drift:changes",
     ),
     Entry(
         "why",
-        "Say why a pod lands where it does or has no place, and why a node or a pool is what it is.",
+        "Explain why a pod runs where it does or gets no node, and why a node or a pool is in its state.",
         _PLANS,
         f"{_COMMANDS}.why:reasons",
     ),
     Entry(
         "top",
-        "Show nodes with fill, pods, price, age and what holds or disrupts them, and what is "
-        "about to happen.",
+        "Show nodes with utilization, pods, price, age, what keeps or disrupts them, and what happens next.",
         _PLANS,
         f"{_COMMANDS}.top:views",
     ),
     Entry(
         "advise",
-        "Show what would save money, ranked by dollars a month, each tried by the solver on the pods there "
-        "are.",
+        "List changes that would save money, by dollars a month. The solver tries each on the existing pods.",
         _PLANS,
         f"{_COMMANDS}.advise:advices",
     ),
     Entry(
         "snapshot",
-        "Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.",
+        "Save what a plan depends on (the cluster, what each pool can launch, the time) as JSON on stdout.",
         _PLANS,
         f"{_COMMANDS}.situations:situations",
     ),
     Entry(
         "replay",
-        "Plan again what the controller planned, and say whether the plan is the same; exit 1 "
-        "when one is not.",
+        "Plan the controller's recorded decisions again, and compare the results. Exit code 1: one differs.",
         _PLANS,
         f"{_COMMANDS}.situations:situations",
     ),
     Entry(
         "catalog",
-        "Save the instance types and prices of a region, for `nodeless plan --catalog FILE`. JSON on stdout.",
+        "Save the instance types and prices of a region as JSON on stdout, for `nodeless plan --catalog "
+        "FILE`.",
         _PLANS,
         f"{_COMMANDS}.catalog:catalogs",
     ),
     Entry(
         "windows",
-        "Print when how many nodes of each pool may be disrupted at once, by reason.",
+        "Show how many nodes of each pool may be disrupted at once, at what times and for which reasons.",
         _PLANS,
         f"{_COMMANDS}.windows:timetables",
     ),
     Entry(
         "solve",
-        "Solve a packing problem of a file: nodes to launch, price, lower bound; exit 1 when pods are left.",
+        "Solve the packing problem in a file: nodes to launch, price, lower bound. Exit code 1: pods remain.",
         _PLANS,
         f"{_COMMANDS}.packing:packing",
     ),
     Entry(
         "validate",
-        "Check manifests as the webhook and the API server do; exit 1 when one is invalid.",
+        "Check manifests as the webhook and the API server do. Exit code 1: a manifest is invalid.",
         _MANIFESTS,
         "nodeless.cli.offline:offline",
     ),
     Entry(
         "convert",
-        "Convert pools and node classes of v1alpha5 and v1beta1 to v1, or those of v1 to v1alpha5.",
+        "Convert pools and node classes from v1alpha5 and v1beta1 to v1, or from v1 to v1alpha5.",
         _MANIFESTS,
         "nodeless.cli.offline:offline",
     ),
     Entry(
         "schema",
-        "Print the JSON Schema of a document that a command writes with -o json; without a kind, list them.",
+        "Print the JSON Schema of a document that a command writes with -o json. Without a kind, list all "
+        "kinds.",
         _MANIFESTS,
         f"{_COMMANDS}.schema:schemas",
     ),
     Entry(
         "migrate",
-        "Propose pools and node classes for node groups of Cluster Autoscaler or pools of Karpenter, with "
+        "Propose pools and node classes for Cluster Autoscaler's node groups or Karpenter's pools, with "
         "steps.",
         _MANIFESTS,
         f"{_COMMANDS}.migrate:migrations",
     ),
     Entry(
         "run",
-        "Run one replica of the controller: settings come from flags, the environment and the cluster.",
+        "Run one replica of the controller. Settings come from flags, the environment and the cluster.",
         _CONTROLLER,
         f"{_COMMANDS}.run:running",
     ),
     Entry(
         "crds",
-        "Write the custom resource definitions, generated from the typed kinds.",
+        "Write the custom resource definitions, which are generated from the typed kinds.",
         _OWN,
         f"{_COMMANDS}.crds:definitions",
     ),
     Entry("version", "Print the version.", _OWN, "nodeless.cli.main:own"),
     Entry(
         "sweep",
-        "End the instances of a cluster whose controller is gone, without draining, and what "
-        "belongs to them.",
+        "Terminate, without draining, the nodes of a cluster whose controller is gone, and clean up after "
+        "them.",
         _CONTROLLER,
         f"{_COMMANDS}.sweeping:sweeping",
     ),
@@ -137,7 +134,7 @@ ENTRIES = (
 app = typer.Typer(
     name="nodeless",
     cls=group_of(ENTRIES),
-    help="The node provisioner for EKS: run it, or use its rules offline.",
+    help="The node provisioner for EKS. Run the controller, or use its rules offline.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -147,7 +144,7 @@ own = typer.Typer()
 @app.callback(invoke_without_command=True)
 def options(
     show_version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
     """What stands before the commands."""

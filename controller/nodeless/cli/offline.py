@@ -67,12 +67,13 @@ _TO_V1 = (PROVISIONER, AWS_NODE_TEMPLATE, NODE_POOL, EC2_NODE_CLASS, NODE_CLAIM,
 _TO_V1ALPHA5 = (NODE_POOL, EC2_NODE_CLASS)
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
+    list[str],
+    typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders with such files. - is stdin."),
 ]
 Kubeconfig = Annotated[
     str,
     typer.Option(
-        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config",
+        help="Path of a kubeconfig. If not set, $KUBECONFIG, then ~/.kube/config.",
         rich_help_panel="Which cluster",
     ),
 ]
@@ -85,20 +86,22 @@ def validate_files(
         list[str],
         typer.Argument(
             metavar="KIND/NAME|FILE...",
-            help="YAML or JSON files, or folders of them; - is stdin; or objects of the cluster, as "
-            "nodepool/general",
+            help="YAML or JSON files, folders with such files, or objects of the cluster, such as "
+            "nodepool/general. - is stdin.",
             autocompletion=object_names(tuple(KIND_OF_NAME), beside_files=True),
         ),
     ],
     kubeconfig: Kubeconfig = "",
     output: Annotated[str, output_option(*_CHECKED)] = TABLE,
 ) -> None:
-    """Check manifests as the webhook and the API server do; exit 1 when one is invalid.
+    """Check manifests as the webhook and the API server do. Exit code 1: a manifest is invalid.
 
-    Pools, node classes, and Kubernetes' own workloads: names, labels, selectors, resources, what is required.
+    It checks pools, node classes, and Kubernetes's own workloads: names, labels, selectors, resources and
+    required fields.
 
-    Each fault is a line `FILE:LINE:COL: error|warning: message [CODE]`; docs/rules.md explains the codes.
-    Objects of the cluster are checked as `kubectl get -o yaml` shows them, beside its other pools.
+    Each fault is a line `FILE:LINE:COL: error|warning: message [CODE]`. docs/rules.md explains the codes.
+    Objects of the cluster are checked as `kubectl get -o yaml` shows them, together with the cluster's other
+    pools.
 
     nodeless validate pools/ nodepool/general
     """
@@ -128,19 +131,20 @@ def validate_files(
 @offline.command(name="convert", rich_help_panel="Manifests")
 def convert_files(
     files: Files,
-    to: Annotated[str, typer.Option("--to", help="v1 or v1alpha5")] = "v1",
+    to: Annotated[str, typer.Option("--to", help="Target version: v1 or v1alpha5.")] = "v1",
     output: Annotated[str, output_option(*_CONVERTED)] = YAML,
     default_instance_profile: Annotated[
-        str, typer.Option(help="Setting aws.defaultInstanceProfile, which v1 does not have")
+        str, typer.Option(help="Value of the setting aws.defaultInstanceProfile, which v1 does not have.")
     ] = "",
     role: Annotated[
-        str, typer.Option(help="IAM role of the nodes, for node classes that name no instance profile")
+        str, typer.Option(help="IAM role of the nodes, for node classes that name no instance profile.")
     ] = "",
 ) -> None:
-    """Convert pools and node classes of v1alpha5 and v1beta1 to v1, or those of v1 to v1alpha5.
+    """Convert pools and node classes from v1alpha5 and v1beta1 to v1, or from v1 to v1alpha5.
 
-    What is of v1 goes through as it is. What changes is noted on stderr, with its place; exit 1 when
-    something cannot be said. With -o github or -o sarif these notes are written, and no manifests.
+    With --to v1, objects of v1 pass unchanged. What changes is reported on stderr, with its place. Exit code
+    1: something cannot be converted. With -o github or -o sarif, only these reports are written, and no
+    manifests.
     """
     _require(to in ("v1", "v1alpha5"), f"--to {to!r} is not known; hint: v1 or v1alpha5")
     output = format_of(output, formats=_CONVERTED)

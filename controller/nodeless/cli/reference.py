@@ -19,11 +19,11 @@ from nodeless.operator.config_sources import flag_of
 reference = typer.Typer()
 
 
-@reference.command(name="reference", rich_help_panel="For those who change nodeless")
+@reference.command(name="reference", rich_help_panel="For contributors")
 def write(
-    directory: Annotated[Path, typer.Argument(help="Folder of the pages")] = Path("docs"),
+    directory: Annotated[Path, typer.Argument(help="Folder of the pages.")] = Path("docs"),
     check: Annotated[
-        bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference")
+        bool, typer.Option("--check", help="Compare instead of writing. Exit code 1: there is a difference.")
     ] = False,
 ) -> None:
     """Write the reference pages: settings, metrics, events, kinds and fields, commands, messages, rules, schemas."""

@@ -18,12 +18,12 @@ def command_pages() -> dict[str, str]:
     from nodeless.cli.main import ENTRIES  # noqa: PLC0415
 
     parts = [
-        "`nodeless` plans without acting, checks and converts manifests, and runs the controller. Data goes to stdout, "
-        "messages to stderr. Exit code 2 means wrong use or unusable input; what 0 and 1 mean is said with each command. "
-        "`nodeless COMMAND --help` shows the same in a terminal, and `nodeless --version` prints the version.",
-        "`make install` in a checkout installs it into `.venv/bin`; `pip install 'CHECKOUT/controller[controller]'` "
-        "installs it anywhere else.",
-        "Where that folder is on `PATH`, kubectl has it as a plugin: `kubectl nodeless plan`. With krew it needs no installation but Python (3.11 to 3.13): `kubectl krew install --manifest-url URL`, the address of `nodeless.yaml` among the files of a release.",
+        "`nodeless` makes plans without acting on them, checks and converts manifests, and runs the controller. It writes data "
+        "to stdout and messages to stderr. Exit code 2 means wrong use or unusable input. The section of each command says what "
+        "0 and 1 mean. `nodeless COMMAND --help` shows the same text in a terminal. `nodeless --version` prints the version.",
+        "In a checkout, `make install` installs `nodeless` into `.venv/bin`. To install it anywhere else, run "
+        "`pip install 'CHECKOUT/controller[controller]'`.",
+        "If the folder with `nodeless` is on your `PATH`, you can use it as a plugin of kubectl: `kubectl nodeless plan`. With krew, you only need Python (3.11 to 3.13): run `kubectl krew install --manifest-url URL`, where `URL` is the address of `nodeless.yaml` in a release.",
     ]
     for panel in dict.fromkeys(entry.panel for entry in ENTRIES):
         parts.append(f"## {panel}")

@@ -43,21 +43,27 @@ def advise(
         typer.Option(
             "--usage",
             metavar="FILE",
-            help="PodMetrics of metrics-server, or an answer of Prometheus' query API; any number of them",
+            help="PodMetrics of metrics-server, or an answer of Prometheus's query API. Repeatable.",
             rich_help_panel=_METRICS,
         ),
     ] = None,
     prometheus: Annotated[
         str,
-        typer.Option(metavar="URL", help="A Prometheus to ask what containers use", rich_help_panel=_METRICS),
+        typer.Option(
+            metavar="URL",
+            help="Prometheus server from which to read the usage of containers.",
+            rich_help_panel=_METRICS,
+        ),
     ] = "",
     window: Annotated[
-        str, typer.Option(help="Time that Prometheus looks back", rich_help_panel=_METRICS)
+        str, typer.Option(help="How far back the Prometheus query looks.", rich_help_panel=_METRICS)
     ] = "7d",
     percentile: Annotated[
-        float, typer.Option(help="Of the use of processors", min=50, max=100, rich_help_panel=_METRICS)
+        float, typer.Option(help="Percentile of the CPU usage.", min=50, max=100, rich_help_panel=_METRICS)
     ] = 95.0,
-    least: Annotated[float, typer.Option(help="US dollars a month that advice must save", min=0)] = 1.0,
+    least: Annotated[
+        float, typer.Option(help="Smallest saving to show, in US dollars a month.", min=0)
+    ] = 1.0,
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "",
     controller_namespace: ControllerNamespace = CONTROLLER_NAMESPACE,
@@ -68,11 +74,12 @@ def advise(
     output: OutputOption = TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Show what would save money, ranked by dollars a month, each tried by the solver on the pods there are.
+    """List changes that would save money, by dollars a month. The solver tries each on the existing pods.
 
-    Other architectures, capacity types, types, zones, packings and weights of pools; smaller requests where
-    metrics are given; preferences, disruption budgets and protected pods that cost money. Each has a fragment
-    of a manifest, its risk, and how its figure was found; no dollar is counted twice. Nothing is changed.
+    It tries other architectures, capacity types, instance types, zones, packings and weights of pools. With
+    metrics, it also tries smaller requests. It lists preferences, disruption budgets and protected pods that
+    cost money. Each entry has a fragment of a manifest, its risk, and how the saving was calculated. No
+    dollar is counted twice. Nothing is changed.
 
     nodeless advise cluster.yaml --usage podmetrics.yaml
 

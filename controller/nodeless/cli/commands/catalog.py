@@ -16,11 +16,11 @@ catalogs = typer.Typer()
 @catalogs.command(rich_help_panel="Plans")
 def catalog(
     region: Annotated[
-        str, typer.Option(help="AWS region; without it, as boto3 finds it", envvar="AWS_REGION")
+        str, typer.Option(help="AWS region. If not set, boto3 determines it.", envvar="AWS_REGION")
     ] = "",
-    spot: Annotated[bool, typer.Option(help="With the spot prices of this moment")] = True,
+    spot: Annotated[bool, typer.Option(help="Include the current spot prices.")] = True,
 ) -> None:
-    """Save the instance types and prices of a region, for `nodeless plan --catalog FILE`. JSON on stdout.
+    """Save the instance types and prices of a region as JSON on stdout, for `nodeless plan --catalog FILE`.
 
     Needs AWS credentials with ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings,
     ec2:DescribeSpotPriceHistory and pricing:GetProducts.

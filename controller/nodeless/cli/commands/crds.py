@@ -11,14 +11,14 @@ from nodeless.cli.commands.terms import refuse
 definitions = typer.Typer()
 
 
-@definitions.command(rich_help_panel="For those who change nodeless")
+@definitions.command(rich_help_panel="For contributors")
 def crds(
-    directory: Annotated[Path, typer.Argument(help="Folder of the CRD files")] = Path("controller/crds"),
+    directory: Annotated[Path, typer.Argument(help="Folder of the CRD files.")] = Path("controller/crds"),
     check: Annotated[
-        bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference")
+        bool, typer.Option("--check", help="Compare instead of writing. Exit code 1: there is a difference.")
     ] = False,
 ) -> None:
-    """Write the custom resource definitions, generated from the typed kinds."""
+    """Write the custom resource definitions, which are generated from the typed kinds."""
     stale = []
     for name, text in crd_files().items():
         path = directory / name

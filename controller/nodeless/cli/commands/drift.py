@@ -45,7 +45,7 @@ _FORMS = (*PLAIN, *FINDINGS)
 def drift(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE...|DIR|-", help="Pools and node classes as they shall be"),
+        typer.Argument(metavar="FILE...|DIR|-", help="Pools and node classes as you want to apply them."),
     ] = None,
     snapshot: Snapshot = "",
     kubeconfig: Kubeconfig = "",
@@ -55,25 +55,25 @@ def drift(
     owner: Annotated[
         list[str] | None,
         typer.Option(
-            help="Whose manifests these are (annotation nodeless.dev/owner): its pools in the cluster that "
-            "the files lack count as removed; repeatable"
+            help="Owner of these manifests (annotation nodeless.dev/owner). Its pools that are in the "
+            "cluster but not in the files count as removed. Repeatable."
         ),
     ] = None,
     removed: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND/NAME",
-            help="A pool that would be deleted (or its uid), unless the files have it; repeatable",
+            help="A pool (or its UID) that would be deleted, unless the files contain it. Repeatable.",
             autocompletion=object_names(POOLS),
         ),
     ] = None,
     output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Show which nodes would drift if these manifests were applied, what replaces them, and what it costs.
+    """Show which nodes would drift if you applied these manifests, what would replace them, and the cost.
 
-    Asks the cluster and AWS, changes nothing. With --snapshot neither is asked: then images, subnets and
-    security groups are not compared. Exit code 0: answered; 2: the input cannot be used.
+    Reads the cluster and AWS, and changes nothing. With --snapshot, it reads neither of them, and does not
+    compare images, subnets and security groups. Exit code 0: success. 2: the input cannot be used.
 
     nodeless drift pools.yaml
 

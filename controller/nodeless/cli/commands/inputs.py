@@ -31,26 +31,30 @@ NamesAndFiles = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KIND/NAME|FILE|DIR|-]",
-        help="Nodes, claims and pools to show alone; manifests, none: the cluster of the kubeconfig",
+        help="Nodes, NodeClaims and pools to which to limit the list, or manifests. Without manifests, the "
+        "cluster of the kubeconfig.",
         autocompletion=object_names(NODES, beside_files=True),
     ),
 ]
 Files = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FILE...|DIR|-]", help="Manifests; none: the cluster of the kubeconfig"),
+    typer.Argument(
+        metavar="[FILE...|DIR|-]", help="Manifests. If there are none, the cluster of the kubeconfig."
+    ),
 ]
 Snapshot = Annotated[
-    str, typer.Option("--snapshot", metavar="FILE", help="Made by nodeless snapshot", rich_help_panel=_INPUT)
+    str,
+    typer.Option("--snapshot", metavar="FILE", help="A file from nodeless snapshot.", rich_help_panel=_INPUT),
 ]
 WhatIf = Annotated[
     list[str] | None,
     typer.Option(
         "--what-if",
         metavar="CHANGE",
-        help="Plan as if: add=FILE (pods, workloads, pools), scale=deploy/web:20, remove=deploy/web, "
-        "without-pool=P, without-node=N, without-type=m5.*, only-type=m5.*, with-zone=Z, without-zone=Z, "
-        "without-spot, price=m5.large:0.05, price=c5.*:-20%, limit=POOL:cpu=100, packing=fewest-nodes, "
-        "node-fee=0.01; any number of them, in their order",
+        help="Plan with a change: add=FILE (pods, workloads, pools), scale=deploy/web:20, remove=deploy/web, "
+        "without-pool=P, without-node=N, without-type=m5.*, only-type=m5.*, with-zone=Z, "
+        "without-zone=Z, without-spot, price=m5.large:0.05, price=c5.*:-20%, limit=POOL:cpu=100, "
+        "packing=fewest-nodes, node-fee=0.01. Repeatable. Changes apply in the given order.",
         rich_help_panel=_INPUT,
         autocompletion=changes,
     ),
@@ -59,9 +63,9 @@ Replicas = Annotated[
     str,
     typer.Option(
         metavar="min|current|max",
-        help="Pods of workloads that an autoscaler among the manifests scales, and workers of Ray clusters "
-        "that scale themselves: what replicas says, within the autoscaler's range (current), or an end of "
-        "that range",
+        help="How many pods to plan for workloads with an autoscaler among the manifests, and how many "
+        "workers for Ray clusters that scale themselves: replicas, limited to the autoscaler's range "
+        "(current), or one end of that range (min, max).",
         rich_help_panel=_INPUT,
     ),
 ]
@@ -69,17 +73,17 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="End with exit code 2 where an object that may change the plan is ignored",
+        help="Exit with code 2 if an object that may change the plan is ignored.",
         rich_help_panel=_INPUT,
     ),
 ]
 Kubeconfig = Annotated[
     str,
     typer.Option(
-        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config", rich_help_panel=_CLUSTER
+        help="Path of a kubeconfig. If not set, $KUBECONFIG, then ~/.kube/config.", rich_help_panel=_CLUSTER
     ),
 ]
-_OF_CONTROLLER = "Namespace of the controller and its settings"
+_OF_CONTROLLER = "Namespace of the controller and its settings."
 ControllerNamespace = Annotated[
     str, typer.Option("--controller-namespace", help=_OF_CONTROLLER, rich_help_panel=_CLUSTER)
 ]
@@ -95,14 +99,14 @@ Namespace = Annotated[
     typer.Option(
         "--namespace",
         "-n",
-        help="Namespace of names that say none, and of manifests without one",
+        help="Namespace for names and manifests that specify none.",
         rich_help_panel=_INPUT,
     ),
 ]
 Region = Annotated[
     str,
     typer.Option(
-        help="AWS region of the cluster; without it, as boto3 finds it",
+        help="AWS region of the cluster. If not set, boto3 determines it.",
         envvar="AWS_REGION",
         rich_help_panel=_CLUSTER,
     ),
@@ -111,7 +115,7 @@ CatalogOption = Annotated[
     str,
     typer.Option(
         metavar="FILE",
-        help="Made by nodeless catalog; without it, the bundled one",
+        help="A file from nodeless catalog. If not set, the bundled catalog.",
         rich_help_panel=_CATALOG,
     ),
 ]
@@ -119,14 +123,14 @@ Zones = Annotated[
     str,
     typer.Option(
         metavar="ZONE,...",
-        help="Zones of the subnets; without it, the first three",
+        help="Zones of the subnets. If not set, the first three.",
         rich_help_panel=_CATALOG,
     ),
 ]
 SpotPercent = Annotated[
     float,
     typer.Option(
-        help="Spot price in percent of on-demand, where the catalog has none",
+        help="Spot price as a percentage of the on-demand price, if the catalog has no spot price.",
         min=1,
         max=100,
         rich_help_panel=_CATALOG,
@@ -137,8 +141,8 @@ PreferenceCostsOption = Annotated[
     typer.Option(
         "--preference-costs",
         metavar="auto|always|never",
-        help="Whether to plan again without each kind of soft rule, to say what it costs; auto: as far as "
-        "that is quick",
+        help="Whether to plan again without each kind of soft rule, to show what the rule costs. With auto, "
+        "only as far as that is quick.",
         rich_help_panel="Output",
     ),
 ]

@@ -38,18 +38,20 @@ def migrate(
         list[str],
         typer.Argument(
             metavar="FILE|DIR|-...",
-            help="Answers of the AWS CLI in JSON, and objects of Kubernetes: the autoscaler's Deployment, "
-            "pools of "
-            "Karpenter, a dump of the cluster",
+            help="JSON output of the AWS CLI, and Kubernetes objects: the autoscaler's Deployment, "
+            "Karpenter's pools, a dump of the cluster.",
         ),
     ],
     role: Annotated[
-        str, typer.Option(help="IAM role of the nodes, for groups of which neither role nor profile is known")
+        str,
+        typer.Option(help="IAM role of the nodes, for node groups without a known role or instance profile."),
     ] = "",
     any_type: Annotated[
         bool,
         typer.Option(
-            "--any-type", help="Allow all current types of a group's architecture instead of its own"
+            "--any-type",
+            help="Allow all current instance types of a node group's architecture instead of "
+            "the group's own types.",
         ),
     ] = False,
     catalog: CatalogOption = "",
@@ -60,15 +62,15 @@ def migrate(
     html: Annotated[
         str,
         typer.Option(
-            metavar="FILE", help="Write all of it as one HTML page; - is stdout", rich_help_panel=_OUTPUT
+            metavar="FILE", help="Write everything as one HTML page. - is stdout.", rich_help_panel=_OUTPUT
         ),
     ] = "",
 ) -> None:
-    """Propose pools and node classes for node groups of Cluster Autoscaler or pools of Karpenter, with steps.
+    """Propose pools and node classes for Cluster Autoscaler's node groups or Karpenter's pools, with steps.
 
-    Shows the cost before and after on the same pods, the pods that would behave differently and why, what of
-    the input is not carried over, and the steps, each with its way back. Nothing is changed anywhere. Exit
-    code 0: every pod has a place; 1: some have none; 2: the input cannot be used.
+    Shows the cost before and after on the same pods, the pods that would behave differently and why, what it
+    does not carry over from the input, and the steps, each with a way back. Changes nothing. Exit code 0:
+    every pod gets a node. 1: some pods do not. 2: the input cannot be used.
 
     aws eks describe-nodegroup --cluster-name shop --nodegroup-name web > web.json
 

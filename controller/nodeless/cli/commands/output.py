@@ -29,9 +29,9 @@ PLAIN = (TABLE, *DOCUMENTS)
 _ALIASES = {"text": TABLE}
 _MEANINGS = {
     TABLE: "table (or text)",
-    WIDE: "wide (every column, however wide the terminal is)",
+    WIDE: "wide (all columns, whatever the width of the terminal)",
     HTML: "html (one page)",
-    GITHUB: "github (annotations of a workflow's run)",
+    GITHUB: "github (annotations of a workflow run)",
     SARIF: "sarif (for code scanning)",
 }
 
@@ -45,14 +45,14 @@ def output_option(*forms: str) -> Any:
     return typer.Option(
         "--output",
         "-o",
-        help=_either([_MEANINGS.get(form, form) for form in forms]),
+        help=f"Format of the output: {_either([_MEANINGS.get(form, form) for form in forms])}.",
         rich_help_panel="Output",
         autocompletion=lambda: list(forms),
     )
 
 
 OutputOption = Annotated[str, output_option(*PLAIN)]
-AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json", rich_help_panel="Output")]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.", rich_help_panel="Output")]
 
 
 def format_of(output: str, *, as_json: bool = False, formats: Sequence[str] = PLAIN) -> str:

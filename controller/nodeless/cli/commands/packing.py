@@ -28,15 +28,20 @@ class UnreadableProblem(Exception):
 
 @packing.command(name="solve", rich_help_panel="Plans")
 def solve_problem(
-    problem: Annotated[Path, typer.Option(help="The problem: JSON, plain or gzipped")],
+    problem: Annotated[Path, typer.Option(help="The problem as JSON, plain or gzipped.")],
     improve: Annotated[
-        float, typer.Option(help="Seconds of work for a cheaper plan on top of the first-fit plan; 0: none")
+        float,
+        typer.Option(
+            help="Seconds of work to find a plan that is cheaper than the first-fit plan. 0 turns this off."
+        ),
     ] = 1.0,
-    policy: Annotated[str, typer.Option("--packing", help="lowest-price or fewest-nodes")] = LOWEST_PRICE,
+    policy: Annotated[
+        str, typer.Option("--packing", help="How to choose nodes: lowest-price or fewest-nodes.")
+    ] = LOWEST_PRICE,
     output: OutputOption = TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Solve a packing problem of a file: nodes to launch, price, lower bound; exit 1 when pods are left."""
+    """Solve the packing problem in a file: nodes to launch, price, lower bound. Exit code 1: pods remain."""
     output = format_of(output, as_json=as_json)
     if defect := packing_defect(policy):
         _fail(f"--packing {policy!r} {defect}")

@@ -51,12 +51,15 @@ _FORMS = (TABLE, WIDE, *DOCUMENTS, HTML, *FINDINGS)
 Html = Annotated[
     str,
     typer.Option(
-        metavar="FILE", help="Write the report as one HTML page; - is stdout", rich_help_panel=_OUTPUT
+        metavar="FILE", help="Write the report as one HTML page. - is stdout.", rich_help_panel=_OUTPUT
     ),
 ]
 
 Target = Annotated[
-    bool, typer.Option(help="What consolidation walks to, and the commands there", rich_help_panel=_OUTPUT)
+    bool,
+    typer.Option(
+        help="Show the target of consolidation, and the commands that lead to it.", rich_help_panel=_OUTPUT
+    ),
 ]
 
 
@@ -80,12 +83,12 @@ def plan(
     target: Target = False,
     preference_costs: PreferenceCostsOption = "auto",
 ) -> None:
-    """Show what would be launched for pending pods, where each workload lands, what it costs, and why not.
+    """Show which nodes pending pods would get, where workloads run, what it costs, and why pods get none.
 
-    From manifests (Pods, Nodes, DaemonSets, Jobs, CronJobs and all that has a pod template; pools and node
-    classes of every API generation), from a saved snapshot, or from a running cluster. Nothing is
-    changed anywhere. With -n the pods of one namespace alone are planned. Exit code 0: every pod is placed;
-    1: some are not; 2: the input cannot be used.
+    Reads manifests (Pods, Nodes, DaemonSets, Jobs, CronJobs and everything else with a pod template, and
+    pools and node classes of every API generation), a saved snapshot, or a running cluster. Changes nothing.
+    With -n, only the pods of one namespace are planned. Exit code 0: every pod gets a node. 1: some pods do
+    not. 2: the input cannot be used.
 
     nodeless plan examples/plan
 

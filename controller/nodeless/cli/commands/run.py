@@ -11,7 +11,7 @@ running = typer.Typer()
 
 
 def run(flags: dict[str, str]) -> None:
-    """Run one replica of the controller: settings come from flags, the environment and the cluster."""
+    """Run one replica of the controller. Settings come from flags, the environment and the cluster."""
     # Imported here: a flag's help needs neither AWS nor the cluster.
     from nodeless.controllers.server_version import OldServerError  # noqa: PLC0415
     from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415

@@ -12,9 +12,11 @@ schemas = typer.Typer()
 
 @schemas.command(name="schema", rich_help_panel="Manifests")
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="[KIND]", help="The document's kind, as PlanReport")] = "",
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="Kind of the document, such as PlanReport.")
+    ] = "",
 ) -> None:
-    """Print the JSON Schema of a document that a command writes with -o json; without a kind, list them.
+    """Print the JSON Schema of a document that a command writes with -o json. Without a kind, list all kinds.
 
     nodeless schema PlanReport
     """

@@ -19,10 +19,10 @@ situations = typer.Typer()
 def snapshot(
     kubeconfig: Kubeconfig = "", namespace: OwnNamespace = CONTROLLER_NAMESPACE, region: Region = ""
 ) -> None:
-    """Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.
+    """Save what a plan depends on (the cluster, what each pool can launch, the time) as JSON on stdout.
 
-    Use the file with `nodeless plan --snapshot FILE` and `nodeless why --snapshot FILE`. It holds names,
-    labels and requests of pods and nodes, no environment, no secrets.
+    Use the file with `nodeless plan --snapshot FILE` and `nodeless why --snapshot FILE`. It contains names,
+    labels and requests of pods and nodes, but no environment variables and no secrets.
     """
     from nodeless.explain.decisions import write  # noqa: PLC0415 - the solver is loaded where it is used
 
@@ -37,12 +37,12 @@ def snapshot(
 
 @situations.command(rich_help_panel="Plans")
 def replay(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Recorded decisions; - is stdin")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Recorded decisions. - is stdin.")],
 ) -> None:
-    """Plan again what the controller planned, and say whether the plan is the same; exit 1 when one is not.
+    """Plan the controller's recorded decisions again, and compare the results. Exit code 1: one differs.
 
-    The controller records its decisions in the folder that the environment variable NODELESS_DECISIONS
-    names, the last NODELESS_DECISIONS_KEPT of them.
+    The controller records its decisions in the folder that the environment variable NODELESS_DECISIONS names.
+    It keeps the last NODELESS_DECISIONS_KEPT of them.
     """
     # Imported here: most commands do not need the solver.
     from nodeless.explain.decisions import same_plan  # noqa: PLC0415

@@ -21,29 +21,32 @@ _LOOK_AGAIN = 5.0
 
 @sweeping.command(rich_help_panel="The controller")
 def sweep(
-    cluster: Annotated[str, typer.Option(help="Name of the cluster whose nodes are to go")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what is there")] = False,
+    cluster: Annotated[str, typer.Option(help="Name of the cluster whose nodes to terminate.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it. Without this option, only list what is there.")
+    ] = False,
     region: Annotated[
-        str, typer.Option(help="AWS region; without it, as boto3 finds it", envvar="AWS_REGION")
+        str, typer.Option(help="AWS region. If not set, boto3 determines it.", envvar="AWS_REGION")
     ] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds to wait until everything is gone")] = 600.0,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait until everything is gone.")] = 600.0,
     finalizers: Annotated[
         bool,
         typer.Option(
             "--finalizers",
-            help="Then also release the cluster's objects: delete the dead controller's webhooks, and "
-            "remove its finalizers from pools, claims, node classes, nodes and the teardown guard",
+            help="Afterwards, also release the cluster's objects: delete the dead controller's webhooks, and "
+            "remove its finalizers from pools, NodeClaims, node classes, nodes and the teardown guard.",
         ),
     ] = False,
     kubeconfig: Kubeconfig = "",
     namespace: OwnNamespace = CONTROLLER_NAMESPACE,
 ) -> None:
-    """End the instances of a cluster whose controller is gone, without draining, and what belongs to them.
+    """Terminate, without draining, the nodes of a cluster whose controller is gone, and clean up after them.
 
-    Finds by the controller's own tags and paths: instances, interfaces that the VPC CNI left, launch
-    templates, instance profiles. Run it when `pulumi destroy` cannot go on because the controller is dead:
-    while a controller runs it would only launch again. With --finalizers a waiting `pulumi destroy` then goes
-    on by itself. Exit code 1 when something is (still) there.
+    Finds instances, network interfaces that the VPC CNI left behind, launch templates and instance profiles
+    by the controller's own tags and paths. Run it when `pulumi destroy` cannot continue because the
+    controller is dead. While a controller runs, it would only launch new nodes. With --finalizers, a waiting
+    `pulumi destroy` then continues by itself. Exit code 1: something was found without --yes, or is still
+    there.
     """
     # Imported here: the other commands need neither AWS nor the cluster.
     from nodeless.cli.kubeconfig import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415

@@ -67,22 +67,26 @@ def top(
         bool | None,
         typer.Option(
             "--once/--watch",
-            help="Print once and leave, or look again and again, at files too; without it, a cluster is "
-            "watched on a terminal",
+            help="Print once, or keep watching, which also works with files. If not set, nodeless watches a "
+            "cluster on a terminal.",
             rich_help_panel=_OUTPUT,
             show_default=False,
         ),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=1.0, help="Between two looks", rich_help_panel=_OUTPUT)] = 5.0,
-    sort: Annotated[str, typer.Option(help=", ".join(_SORTS), rich_help_panel=_OUTPUT)] = "price",
+    seconds: Annotated[
+        float, typer.Option(min=1.0, help="Seconds between two updates.", rich_help_panel=_OUTPUT)
+    ] = 5.0,
+    sort: Annotated[
+        str, typer.Option(help=f"Sort by {', '.join(_SORTS[:-1])} or {_SORTS[-1]}.", rich_help_panel=_OUTPUT)
+    ] = "price",
     output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Show nodes with fill, pods, price, age and what holds or disrupts them, and what is about to happen.
+    """Show nodes with utilization, pods, price, age, what keeps or disrupts them, and what happens next.
 
-    On a terminal a cluster is looked at again and again: ? shows the keys, which sort, find and open nodes,
-    and q leaves. Into a pipe, from files or from a snapshot it is printed once. AS PLANNED: how many of the
-    pods that a node was launched for, and that still exist, run on it.
+    On a terminal, it watches the cluster. Press ? for the keys with which you sort, find and open nodes, and
+    q to quit. In a pipe, with files or with a snapshot, it prints once. AS PLANNED shows how many of the pods
+    for which a node was launched run on it, out of those that still exist.
 
     nodeless top nodepool/general
     """

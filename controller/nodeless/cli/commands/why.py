@@ -36,9 +36,8 @@ def why(
         str,
         typer.Argument(
             metavar="POD|WORKLOAD|NODE|POOL",
-            help="pod/web-0, shop/pod/web-0, deploy/web, node/NAME, nodeclaim/NAME, "
-            "nodepool/NAME, or new-1 of the plan; "
-            "a pod or a node by its name alone, too",
+            help="pod/web-0, shop/pod/web-0, deploy/web, node/NAME, nodeclaim/NAME, nodepool/NAME, or new-1 "
+            "of the plan. For a pod or a node, the name alone is enough.",
             autocompletion=object_names(ANYTHING),
         ),
     ],
@@ -56,17 +55,18 @@ def why(
     as_json: AsJson = False,
     preference_costs: PreferenceCostsOption = "auto",
 ) -> None:
-    """Say why a pod lands where it does or has no place, and why a node or a pool is what it is.
+    """Explain why a pod runs where it does or gets no node, and why a node or a pool is in its state.
 
-    For a pod without a place: what fails in each pool, and the smallest changes that would help, each tried
-    by planning again. For a new node: what it must hold, why this type, and the next best with their prices.
-    For both, what the preferences of their workloads cost.
+    For a pod without a node, it shows what fails in each pool, and the smallest changes that would help. It
+    tries each change by planning again. For a new node, it shows what the node must hold, why it has this
+    instance type, and the next best types with their prices. For both, it shows what the preferences of their
+    workloads cost.
 
-    For a pool: whether it makes nodes and why not, its limits and what is used of them, its nodes, the pods
-    that it cannot take, what its budgets allow now, and the pools that the same pods may go to.
+    For a pool, it shows whether the pool can create nodes and why not, its limits and their usage, its nodes,
+    the pods that it cannot take, what its budgets allow now, and the other pools that can take the same pods.
 
-    Exit code 1: the pod has no place, or the pool is not ready. 2: there is no such pod, workload, node or
-    pool.
+    Exit code 1: the pod gets no node, or the pool is not ready. 2: the pod, workload, node or pool does not
+    exist.
     """
     # Imported here: other commands do not need the solver.
     from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415

@@ -24,18 +24,19 @@ _LONGEST_SPAN = 400 * _DAY
 
 @timetables.command(rich_help_panel="Plans")
 def windows(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Pools as YAML or JSON; - is stdin")],
-    timezone: Annotated[str, typer.Option("--timezone", "-z", help="IANA name of a time zone")] = "UTC",
-    days: Annotated[int, typer.Option(min=1, max=366, help="How far to look ahead")] = 7,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Pools as YAML or JSON. - is stdin.")],
+    timezone: Annotated[str, typer.Option("--timezone", "-z", help="IANA name of the time zone.")] = "UTC",
+    days: Annotated[int, typer.Option(min=1, max=366, help="How many days to look ahead.")] = 7,
     begin: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="Since when, as 2026-12-24T18:00; without it, now")
+        str,
+        typer.Option("--from", metavar="TIME", help="Start time, such as 2026-12-24T18:00. If not set, now."),
     ] = "",
-    nodes: Annotated[int, typer.Option(min=0, help="Nodes of each pool, for percentages")] = 10,
+    nodes: Annotated[int, typer.Option(min=0, help="Number of nodes of each pool, for percentages.")] = 10,
     output: OutputOption = TABLE,
 ) -> None:
-    """Print when how many nodes of each pool may be disrupted at once, by reason.
+    """Show how many nodes of each pool may be disrupted at once, at what times and for which reasons.
 
-    With a cluster: kubectl get nodepools,provisioners -o yaml | nodeless windows -
+    For a cluster: kubectl get nodepools,provisioners -o yaml | nodeless windows -
     """
     # Imported here: most commands do not need the solver, which stands behind the budgets.
     from nodeless.disruption.windows import Window, reasons_of  # noqa: PLC0415
