@@ -17,11 +17,11 @@ from nodeless.cli.offline import faults_of
 from nodeless.cli.reference_text import page
 from nodeless.cli.rule_index import CLASS, POOL, PROVISIONER, RULES, Rule
 
-_INTRODUCTION = """The rules that `nodeless validate` checks files by and the webhook checks objects by. A code never changes its
-meaning. `validate` writes it at the end of a line, `FILE:LINE:COL: error|warning: message [CODE]`, and into each of its other
-formats (`-o json`, `-o github`, `-o sarif`); the webhook writes it behind each fault and each warning.
+_INTRODUCTION = """`nodeless validate` checks files by these rules, and the webhook checks objects by them. The meaning of a code never changes.
+`validate` writes the code at the end of a line, `FILE:LINE:COL: error|warning: message [CODE]`, and into each of its other
+formats (`-o json`, `-o github`, `-o sarif`). The webhook writes it after each error and each warning.
 
-An error keeps the object from being accepted. A warning does not. Codes of events, conditions and plans are in
+An error prevents an object from being accepted. A warning does not. The codes of events, conditions and plans are in
 [messages](messages.md)."""
 
 #: Objects without a fault or a warning, of which the examples change a part.
@@ -104,7 +104,7 @@ def _said(fault: FieldError) -> tuple[RuleCode, str]:
 def _paragraphs(code: RuleCode, rule: Rule) -> Iterator[str]:
     yield f"### {code}"
     yield f"{rule.meaning} **What to do:** {rule.remedy}"
-    part = f", a part of a {rule.kind}" if rule.kind else ""
+    part = f" (part of {'an' if rule.kind == CLASS else 'a'} {rule.kind})" if rule.kind else ""
     yield f"Example{part}:"
     yield f"```yaml\n{rule.example.rstrip().removesuffix('---').rstrip()}\n```"
     said = next((text for found, text in messages_of(rule) if found == code), None)
