@@ -90,7 +90,9 @@ def test_tags_as_the_chart_flattens_them(api, admission, namespace, written, acc
 def test_3_1_the_logging_configuration_is_checked_and_other_config_maps_are_not(api, admission, namespace):
     bad = {"loglevel.webhook": "loud"}
 
-    assert 'data["loglevel.webhook"]: "loud" is no level' in asked(api, namespace, bad, "config-logging")[0]
+    assert (
+        'data["loglevel.webhook"]: "loud" is not a level' in asked(api, namespace, bad, "config-logging")[0]
+    )
     assert asked(api, namespace, bad, "some-others") == ("", ())
 
 

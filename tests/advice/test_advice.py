@@ -336,7 +336,7 @@ def test_a_budget_that_cannot_be_counted_is_told(tmp_path, least):
     ended = advise(written(tmp_path, *THIN, budget | {"spec": {"minAvailable": least, "selector": {}}}))
 
     assert ended.exit_code == 2
-    assert f"PodDisruptionBudget/db: spec.minAvailable: {least!r} is no number of pods" in ended.stderr
+    assert f"PodDisruptionBudget/db: spec.minAvailable: {least!r} is not a number of pods" in ended.stderr
 
 
 def test_preferences_that_cost_money(tmp_path):

@@ -166,7 +166,7 @@ def test_a_prometheus_that_refuses_is_named_with_its_answer(tmp_path):
             json.dumps(answer("vector", {"metric": labels("web-0"), "value": [1, "2"]})),
             "whether it is cpu or memory",
         ),
-        (json.dumps(answer("vector", {"metric": labels("web-0"), "value": [1, "x"]})), "is no number"),
+        (json.dumps(answer("vector", {"metric": labels("web-0"), "value": [1, "x"]})), "is not a number"),
         (json.dumps(pod_metrics("web-0", "fast", "1Gi")), "cpu 'fast' is no quantity"),
         ('{"kind": "PodMetrics"}', "PodMetrics without metadata or containers"),
         (

@@ -58,7 +58,7 @@ def test_a_placeholder_that_nobody_filled_in_is_a_warning() -> None:
 def test_a_pool_whose_nodes_nothing_removes_is_a_warning() -> None:
     (warning,) = warnings(provisioner(ttlSecondsAfterEmpty=None))
 
-    assert "nothing that removes nodes" in warning
+    assert "no setting that removes nodes" in warning
     assert warnings(provisioner(ttlSecondsAfterEmpty=None, consolidation={"enabled": True})) == []
 
 

@@ -271,7 +271,7 @@ def test_c_20_v1beta1_is_not_served_and_what_upstream_noted_of_it_is_kept() -> N
     beta = node_pool() | {"apiVersion": "karpenter.sh/v1beta1"}
     (fault,) = validate(beta)
     assert "karpenter.sh/v1beta1 NodePool" in str(fault)
-    assert "`nodeless convert` makes v1 of it" in str(fault)
+    assert "convert it to v1 with `nodeless convert`" in str(fault)
     assert convert_to_v1alpha5([beta]).manifests == []
 
     notes = {

@@ -71,7 +71,7 @@ ONLY_OURS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"requirements": [{**FAMILY, "values": ["m 5"]}]},
         "spec.requirements[0].values[0]",
-        "is no label value",
+        "is not a label value",
     ),
     ({"colour": "red"}, "spec.colour", ""),
 ]

@@ -79,7 +79,7 @@ def test_a_field_that_does_not_exist_is_refused_though_it_is_null(
     """A known field that is null is absent; `kubectl apply` and `nodeless validate` refuse an unknown one."""
     read(manifest | {"status": None})
 
-    with pytest.raises(InvalidObject, match="is no known field"):
+    with pytest.raises(InvalidObject, match="is not a known field"):
         read(manifest | {"spec": manifest["spec"] | {"nosuch": None}})
 
 

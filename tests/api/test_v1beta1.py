@@ -27,7 +27,7 @@ from tests.api.manifests import (
 from tests.api.test_properties import JSON, UNHURRIED, places
 
 Manifest = dict[str, Any]
-NOT_SERVED = "`nodeless convert` makes v1 of it"
+NOT_SERVED = "convert it to v1 with `nodeless convert`"
 
 
 def named(manifest: Manifest, name: str, **metadata: Any) -> Manifest:
@@ -220,7 +220,7 @@ def test_ubuntu_becomes_al2_with_ubuntus_disk_and_needs_images() -> None:
     (change,) = changes(ubuntu)
     assert change.startswith('spec.amiFamily: "Ubuntu" is gone in v1')
     ((_, loss),) = convert_any_to_v1([ec2_node_class_v1beta1(amiFamily="Ubuntu")]).losses
-    assert str(loss).startswith("spec.amiSelectorTerms: is needed in v1 with amiFamily Ubuntu")
+    assert str(loss).startswith("spec.amiSelectorTerms: is required in v1 with amiFamily Ubuntu")
 
 
 def test_two_hops_to_the_metadata_service_stay_two() -> None:

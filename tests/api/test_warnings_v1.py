@@ -28,7 +28,7 @@ def test_reserved_capacity_and_windows_are_known_values_of_a_node_pool(key: str,
 def test_a_provisioner_has_neither_reserved_capacity_nor_windows(key: str, value: str) -> None:
     (warning,) = warnings(provisioner(requirements=[requirement(key, "In", value)]))
 
-    assert f'"{value}" is no known value of {key}' in warning
+    assert f'"{value}" is not a known value of {key}' in warning
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_placeholder_is_named_wherever_it_is(value: str, placeholder: str) -> 
     ):
         found = [warning for warning in advice(manifest) if "placeholder" in warning.message]
         assert {warning.path for warning in found} == paths
-        assert all(f"holds the placeholder {placeholder}, which" in warning.message for warning in found)
+        assert all(f"contains the placeholder {placeholder}, which" in warning.message for warning in found)
 
 
 def test_user_data_may_have_variables_and_tags_of_its_own() -> None:

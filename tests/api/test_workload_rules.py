@@ -190,8 +190,8 @@ def test_the_value_that_the_template_has_is_told():
     (error,) = workload_errors(a_workload(labels={"app": "api"}))
 
     assert str(error) == (
-        "spec.selector.matchLabels.app: \"web\" is 'api' among spec.template.metadata.labels, so that it "
-        "selects no pod of the template; hint: give both the same value"
+        "spec.selector.matchLabels.app: \"web\" is 'api' in spec.template.metadata.labels, so the selector "
+        "matches no pod of the template; hint: give both the same value"
     )
 
 

@@ -36,7 +36,7 @@ def test_a_flag_that_is_not_known_ends_with_2_and_the_one_that_was_meant():
 def test_a_value_that_makes_no_sense_is_named_with_its_flag():
     ended = call("run", "-metrics-port=http", "--leader-elect=perhaps", "-disable-webhook")
     assert ended.exit_code == 2
-    assert "flag --metrics-port='http' is no port; hint:" in ended.output
+    assert "flag --metrics-port='http' is not a port; hint:" in ended.output
     assert "flag --leader-elect='perhaps' is neither true nor false" in ended.output
     assert "disable-webhook" not in ended.output
 

@@ -128,7 +128,7 @@ def test_kustomize_itself_goes_before_kubectl(overlay, on_path):
     ("program", "said"),
     [
         ("import sys; sys.exit(3)", "kustomize build failed: exit code 3"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\xff')", "is no UTF-8"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\xff')", "is not UTF-8"),
         ("print('a: [')", "not YAML"),
     ],
     ids=["fails in silence", "writes bytes", "writes no YAML"],
@@ -191,5 +191,5 @@ def test_a_fault_in_a_helm_template_that_is_yaml_says_so(tmp_path):
     path.write_text(BASE.replace("replicas: 1", 'replicas: "{{ .Values.replicas }}"'))
     told = nodeless("plan", path)
 
-    assert (told.exit_code, "is no number of pods" in told.stderr) == (2, True)
+    assert (told.exit_code, "is not a number of pods" in told.stderr) == (2, True)
     assert f"note: {path} holds expressions in {{{{ }}}}; hint: if this is a Helm template" in told.stderr

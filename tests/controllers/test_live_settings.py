@@ -120,7 +120,7 @@ def test_the_process_takes_changes_in_and_survives_a_bad_value(replicas, api, na
     api.wait(lambda: said("setting batchMaxDuration changed from 10.0 to 20.0"), what="the change")
     assert said("setting aws.clusterName changed from 'demo' to 'other'; restart the controller")
     api.patch(path, {"data": {"batchMaxDuration": "soon", "aws.clusterName": "demo"}})
-    api.wait(lambda: said("key batchMaxDuration='soon': is no duration"), what="the complaint")
+    api.wait(lambda: said("key batchMaxDuration='soon': is not a duration"), what="the complaint")
     series = f'nodeless_settings_invalid{{config_map="{NAME}",key="batchMaxDuration"}}'
     assert scrape(process)[series] == 1
     event = api.wait(

@@ -245,21 +245,25 @@ def test_secrets_are_never_shown(log, text, shown, people, monkeypatch):
 @pytest.mark.parametrize(
     ("data", "key", "problem"),
     [
-        ({"loglevel.controller": "loud"}, "loglevel.controller", '"loud" is no level'),
+        ({"loglevel.controller": "loud"}, "loglevel.controller", '"loud" is not a level'),
         ({"zap-logger-config": "{"}, "zap-logger-config", "is not JSON"),
         (zap(encoding="xml"), "zap-logger-config", '.encoding: "xml" is not known; hint: use one of'),
         (zap(sampling={"initial": "many"}), "zap-logger-config", ".sampling"),
-        (zap(sampling=[]), "zap-logger-config", ".sampling: [] is no sampling; hint: write"),
+        (zap(sampling=[]), "zap-logger-config", ".sampling: [] is not a sampling configuration; hint: write"),
         (zap(disableCaller="no"), "zap-logger-config", '.disableCaller: "no" is neither true nor false'),
-        (zap(errorOutputPaths="x"), "zap-logger-config", '.errorOutputPaths: "x" is no list of paths'),
-        (zap(outputPaths=[]), "zap-logger-config", ".outputPaths: [] is no list of paths"),
-        (zap(outputPaths=["a\0b"]), "zap-logger-config", '.outputPaths: ["a\\u0000b"] is no list of paths'),
+        (zap(errorOutputPaths="x"), "zap-logger-config", '.errorOutputPaths: "x" is not a list of paths'),
+        (zap(outputPaths=[]), "zap-logger-config", ".outputPaths: [] is not a list of paths"),
+        (
+            zap(outputPaths=["a\0b"]),
+            "zap-logger-config",
+            '.outputPaths: ["a\\u0000b"] is not a list of paths',
+        ),
         (zap(outputPaths=["\ud800"]), "zap-logger-config", "surrogates not allowed"),
         (zap(encoderConfig={"messageKey": "\udfff"}), "zap-logger-config", "surrogates not allowed"),
         (
             {"zap-logger-config": '{"level": ' + "[" * 900 + "]" * 900 + "}"},
             "zap-logger-config",
-            "is no level",
+            "is not a level",
         ),
         ({"zap-logger-config": "[" * 100_000}, "zap-logger-config", "is not JSON"),
         ({"zap-logger-config": '{"sampling": ' + "9" * 5000 + "}"}, "zap-logger-config", "is not JSON"),
@@ -316,15 +320,15 @@ def test_the_process_changes_its_level_while_it_runs(replicas, api, namespace):
     (change,) = said("logging is configured anew")
     assert change["controller_level"] == "'' -> 'info'"
     api.patch(path, {"data": {"loglevel.controller": "loud"}})
-    api.wait(lambda: said('"loud" is no level'), what="the complaint")
-    assert "what held before stays in force" in said('"loud" is no level')[0]["message"]
+    api.wait(lambda: said('"loud" is not a level'), what="the complaint")
+    assert "what held before stays in force" in said('"loud" is not a level')[0]["message"]
     series = 'nodeless_settings_invalid{config_map="config-logging",key="loglevel.controller"}'
     assert scrape(process)[series] == 1
     event = api.wait(
         lambda: [e for e in api.events(namespace, "config-logging") if e["reason"] == "InvalidSetting"],
         what="the event",
     )[0]
-    assert '"loud" is no level' in event["message"]
+    assert '"loud" is not a level' in event["message"]
     api.patch(path, {"data": {"loglevel.controller": "warn"}})
     api.wait(lambda: series not in scrape(process), what="the correction")
     assert process.poll() is None

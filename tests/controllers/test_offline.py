@@ -239,7 +239,7 @@ def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: A
     assert "NodePool/default: not converted: kind" in unknown.stderr
     assert "did you mean karpenter.sh/v1 NodePool?" in unknown.stderr
     assert (two_steps.exit_code, two_steps.stdout) == (1, "")
-    assert "`nodeless convert` makes v1 of it" in two_steps.stderr
+    assert "convert it to v1 with `nodeless convert`" in two_steps.stderr
 
 
 V1BETA1 = """# of an older cluster
@@ -298,7 +298,7 @@ def test_v1beta1_is_valid_with_one_warning_that_names_convert(tmp_path: Path) ->
     assert result.exit_code == 0
     warnings = [line for line in result.stdout.splitlines() if "warning" in line]
     assert [line.split(": warning: ")[0] for line in warnings] == [f"{path}:2:13", f"{path}:17:13"]
-    assert all("`nodeless convert` makes v1 of it [OldApiVersion]" in line for line in warnings)
+    assert all("convert it to v1 with `nodeless convert` [OldApiVersion]" in line for line in warnings)
     assert "did you mean" not in result.stdout
 
 
@@ -464,7 +464,7 @@ def test_a_pool_of_auto_mode_is_said_to_be_its_own(file: Any) -> None:
     told = nodeless("validate", file(node_pool(template={"nodeClassRef": reference}))).stdout
 
     assert told.count("[NotSupported]") == 1
-    assert "is of EKS Auto Mode, whose controller serves this pool: nodeless makes no node for it" in told
+    assert "belongs to EKS Auto Mode, whose controller serves this pool: nodeless creates no nodes" in told
 
 
 def test_pools_of_the_files_are_each_others_neighbors(file: Any) -> None:
@@ -474,8 +474,8 @@ def test_pools_of_the_files_are_each_others_neighbors(file: Any) -> None:
     result = nodeless("validate", file(provisioner(), other))
 
     assert result.exit_code == 0
-    assert "overlaps with Provisioner/other, of the same weight" in result.stdout
-    assert "overlaps with Provisioner/default, of the same weight" in result.stdout
+    assert "overlaps with Provisioner/other, which has the same weight" in result.stdout
+    assert "overlaps with Provisioner/default, which has the same weight" in result.stdout
 
 
 def written(folder: Path, name: str, content: bytes) -> str:
@@ -578,8 +578,8 @@ def test_lists_of_the_api_server_and_json_objects_in_a_row_are_read(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\x89PNG\r\n\x00", "is no UTF-8; hint: is it a text?"),
-        (b"kind: List\napiVersion: v1\nitems: 3\n", "the items of a List are no list"),
+        (b"\x89PNG\r\n\x00", "is not UTF-8; hint: is it a text?"),
+        (b"kind: List\napiVersion: v1\nitems: 3\n", "the items of a List are not a list"),
         (b"a: " + b"[" * 20_000, "more than 200 levels deep"),
         (b"&a [*a]", "an alias refers to what contains it"),
         (
@@ -635,7 +635,7 @@ def test_two_objects_of_one_name_are_told_where_they_stand(file: Any) -> None:
 
     assert result.exit_code == 0
     (line,) = [each for each in result.stdout.splitlines() if "metadata.name" in each]
-    assert f'warning: metadata.name: "default" is the name of the Provisioner at {path}:1:1, too' in line
+    assert f'warning: metadata.name: "default" is also the name of the Provisioner at {path}:1:1' in line
 
 
 def test_two_versions_of_one_pool_are_one_object_of_the_cluster(file: Any) -> None:
@@ -644,7 +644,7 @@ def test_two_versions_of_one_pool_are_one_object_of_the_cluster(file: Any) -> No
 
     result = nodeless("validate", path)
 
-    assert f'metadata.name: "default" is the name of the NodePool at {path}:1:1, too' in result.stdout
+    assert f'metadata.name: "default" is also the name of the NodePool at {path}:1:1' in result.stdout
 
 
 def test_items_that_are_no_objects_are_faults_each() -> None:

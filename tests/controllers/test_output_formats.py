@@ -249,4 +249,4 @@ def test_what_may_be_wrong_is_an_annotation_of_its_own_level(pool):
     assert result.exit_code == 0
     (line,) = result.stdout.splitlines()
     assert line.startswith("::warning ")
-    assert '::spec.template.spec.requirements[0].values[1]: "on-demnd" is no known value' in line
+    assert '::spec.template.spec.requirements[0].values[1]: "on-demnd" is not a known value' in line

@@ -80,11 +80,11 @@ def test_a_pod_that_runs_was_admitted_before():
 @pytest.mark.parametrize(
     ("manifest", "told"),
     [
-        (a_class(value="high"), "value: 'high' is no priority"),
-        (a_class(value=2**40), "is no priority; hint: a whole number of 32 bits"),
+        (a_class(value="high"), "value: 'high' is not a priority"),
+        (a_class(value=2**40), "is not a priority; hint: a whole number of 32 bits"),
         (a_limit_range(default={"cpu": "x"}), "spec.limits[0].default.cpu: 'x'"),
-        (a_limit_range(default=[]), "spec.limits[0].default: [] is no object"),
-        ({**a_limit_range(), "spec": 3}, "spec: 3 is no object"),
+        (a_limit_range(default=[]), "spec.limits[0].default: [] is not an object"),
+        ({**a_limit_range(), "spec": 3}, "spec: 3 is not an object"),
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_line(file, manifest, told):
@@ -140,10 +140,10 @@ def test_a_runtime_class_adds_its_overhead_and_its_nodes(pod, cpu, selector, tol
 @pytest.mark.parametrize(
     ("runtime", "told"),
     [
-        (a_runtime(overhead=3), "overhead: 3 is no object"),
+        (a_runtime(overhead=3), "overhead: 3 is not an object"),
         (a_runtime(overhead={"podFixed": {"cpu": "x"}}), "overhead.podFixed.cpu: 'x' is not a quantity"),
-        (a_runtime(scheduling={"nodeSelector": ["a"]}), "scheduling.nodeSelector: ['a'] is no object"),
-        (a_runtime(scheduling={"tolerations": "all"}), "scheduling.tolerations: 'all' is no list"),
+        (a_runtime(scheduling={"nodeSelector": ["a"]}), "scheduling.nodeSelector: ['a'] is not an object"),
+        (a_runtime(scheduling={"tolerations": "all"}), "scheduling.tolerations: 'all' is not a list"),
     ],
 )
 def test_a_runtime_class_that_cannot_be_read_is_told(file, runtime, told):

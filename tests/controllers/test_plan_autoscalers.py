@@ -168,7 +168,7 @@ def test_the_number_of_a_pause_is_a_number(file):
     refused = nodeless(file(provisioner(), node_template(), a_workload(), paused))
     assert refused.exit_code == 2
     assert (
-        "metadata.annotations[autoscaling.keda.sh/paused-replicas]: 'all' is no number of pods"
+        "metadata.annotations[autoscaling.keda.sh/paused-replicas]: 'all' is not a number of pods"
         in refused.stderr
     )
 
@@ -209,22 +209,25 @@ def test_an_autoscaler_scales_whatever_has_replicas(file):
 @pytest.mark.parametrize(
     ("scaler", "told"),
     [
-        (an_hpa(minReplicas=-1, maxReplicas=3), "spec.minReplicas: -1 is no number of pods"),
-        (an_hpa(minReplicas="2", maxReplicas=3), "spec.minReplicas: '2' is no number of pods"),
-        (an_hpa(maxReplicas=10**40), "is no number of pods"),
+        (an_hpa(minReplicas=-1, maxReplicas=3), "spec.minReplicas: -1 is not a number of pods"),
+        (an_hpa(minReplicas="2", maxReplicas=3), "spec.minReplicas: '2' is not a number of pods"),
+        (an_hpa(maxReplicas=10**40), "is not a number of pods"),
         (an_hpa(maxReplicas=0), "spec.maxReplicas: 0 is too few"),
         (an_hpa(), "spec.maxReplicas: is required"),
         (an_hpa(minReplicas=5, maxReplicas=3), "spec.minReplicas: 5 is more than spec.maxReplicas: 3"),
         (a_scaled_object(minReplicaCount=101), "spec.minReplicaCount: 101 is more than spec.maxReplicaCount"),
-        (an_hpa(target=3, maxReplicas=3), "spec.scaleTargetRef: 3 is no object"),
+        (an_hpa(target=3, maxReplicas=3), "spec.scaleTargetRef: 3 is not an object"),
         (an_hpa(target=None, maxReplicas=3), "spec.scaleTargetRef: is required"),
         (an_hpa(target={"name": "web"}, maxReplicas=3), "spec.scaleTargetRef.kind: is required"),
-        (an_hpa(target={"kind": 3, "name": "web"}, maxReplicas=3), "spec.scaleTargetRef.kind: 3 is no name"),
-        (a_scaled_object(target={"name": ["web"]}), "spec.scaleTargetRef.name: ['web'] is no name"),
-        ({**an_hpa(), "spec": []}, "spec: [] is no object"),
-        (a_rollout(workloadRef=3), "spec.workloadRef: 3 is no object"),
+        (
+            an_hpa(target={"kind": 3, "name": "web"}, maxReplicas=3),
+            "spec.scaleTargetRef.kind: 3 is not a name",
+        ),
+        (a_scaled_object(target={"name": ["web"]}), "spec.scaleTargetRef.name: ['web'] is not a name"),
+        ({**an_hpa(), "spec": []}, "spec: [] is not an object"),
+        (a_rollout(workloadRef=3), "spec.workloadRef: 3 is not an object"),
         (a_rollout(workloadRef={"kind": "Deployment"}), "spec.workloadRef.name: is required"),
-        (a_rollout(workloadRef=WEB, replicas="many"), "spec.replicas: 'many' is no number of pods"),
+        (a_rollout(workloadRef=WEB, replicas="many"), "spec.replicas: 'many' is not a number of pods"),
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_line(file, scaler, told):
@@ -247,7 +250,7 @@ def test_two_autoscalers_of_one_workload_are_a_fault(file):
 def test_the_fault_of_a_scaled_workload_is_told(file):
     path = file(provisioner(), node_template(), a_workload(replicas=-1), an_hpa(maxReplicas=3))
 
-    assert "spec.replicas: -1 is no number of pods" in nodeless(path).stderr
+    assert "spec.replicas: -1 is not a number of pods" in nodeless(path).stderr
 
 
 @pytest.mark.parametrize(

@@ -179,14 +179,14 @@ def test_what_is_there_in_a_dump_is_not_made_again():
             a_kafka(broker={"template": {"pod": {"tolerations": [{"operator": "Exists", "value": "a"}]}}}),
             "Kafka/x: spec.kafka.template.pod.tolerations[0].value: ",
         ),
-        (a_node_pool(replicas="3"), "KafkaNodePool/pool: spec.replicas: '3' is no number of pods"),
+        (a_node_pool(replicas="3"), "KafkaNodePool/pool: spec.replicas: '3' is not a number of pods"),
         (
             an_object("kafka.strimzi.io/v1", "Kafka", {}),
             "Kafka/x: spec.kafka: is required",
         ),
         (
             a_spark(executor={"memory": "8 lots"}),
-            "SparkApplication/x: spec.executor.memory: '8 lots' is no amount of memory; hint: 512m or 4g",
+            "SparkApplication/x: spec.executor.memory: '8 lots' is not an amount of memory; hint: 512m or 4g",
         ),
         (
             a_spark(dynamicAllocation={"enabled": True, "minExecutors": 3, "maxExecutors": 2}),
@@ -194,11 +194,11 @@ def test_what_is_there_in_a_dump_is_not_made_again():
         ),
         (
             a_spark(sparkConf={"spark.executor.instances": "many"}),
-            "SparkApplication/x: spec.sparkConf[\"spark.executor.instances\"]: 'many' is no number",
+            "SparkApplication/x: spec.sparkConf[\"spark.executor.instances\"]: 'many' is not a number",
         ),
         (
             a_spark(memoryOverheadFactor="some"),
-            "SparkApplication/x: spec.memoryOverheadFactor: 'some' is no number",
+            "SparkApplication/x: spec.memoryOverheadFactor: 'some' is not a number",
         ),
         (
             a_flink({"parallelism": 2}, slots="0"),

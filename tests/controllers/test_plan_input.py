@@ -19,8 +19,8 @@ from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless,
 @pytest.mark.parametrize(
     ("manifest", "line", "told"),
     [
-        (a_workload(replicas=-1), 9, "spec.replicas: -1 is no number of pods; hint: 0 to 1000000"),
-        (a_workload(replicas=10**9), 9, "is no number of pods"),
+        (a_workload(replicas=-1), 9, "spec.replicas: -1 is not a number of pods; hint: 0 to 1000000"),
+        (a_workload(replicas=10**9), 9, "is not a number of pods"),
         (a_workload(cpu="much"), 17, "containers[0].resources.requests.cpu: 'much'"),
         (a_workload(pod={"nodeSelector": {"a": 1}}), 19, "spec.template.spec.nodeSelector"),
         ({**a_workload(), "spec": {}}, 6, "spec.template: is required"),
@@ -32,7 +32,7 @@ from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless,
         (
             a_workload("StatefulSet", volumeClaimTemplates="data"),
             19,
-            "volumeClaimTemplates: 'data' is no list",
+            "volumeClaimTemplates: 'data' is not a list",
         ),
         (node_pool(weight=101), 14, "NodePool/default: spec.weight: 101"),
         ({"kind": "Nodepool", "apiVersion": "karpenter.sh/v1"}, 1, "NodePool"),
@@ -69,9 +69,9 @@ def a_container(name="c", **resources):
     [
         (
             [a_container(request={"cpu": "1"})],
-            "resources.request: is no known field; hint: did you mean requests?",
+            "resources.request: is not a known field; hint: did you mean requests?",
         ),
-        ([a_container(cpu="1")], "containers[0].resources.cpu: is no known field"),
+        ([a_container(cpu="1")], "containers[0].resources.cpu: is not a known field"),
         (
             [a_container(requests={"nvidia.com/gpu": 1})],
             "requests.nvidia.com/gpu: nvidia.com/gpu has no limit of the same amount; hint: limits alone",
@@ -262,13 +262,13 @@ def test_a_kind_that_is_not_read_is_noted_with_its_line_and_the_rest_is_planned(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("replicas: !!int x", ":2:11: error: not YAML: 'x' is no number"),
-        ("replicas: 0x_", ":2:11: error: not YAML: '0x_' is no number"),
-        ("replicas: !!float x", ":2:11: error: not YAML: 'x' is no number"),
-        ("replicas: !!bool maybe", ":2:11: error: not YAML: 'maybe' is no boolean"),
+        ("replicas: !!int x", ":2:11: error: not YAML: 'x' is not a number"),
+        ("replicas: 0x_", ":2:11: error: not YAML: '0x_' is not a number"),
+        ("replicas: !!float x", ":2:11: error: not YAML: 'x' is not a number"),
+        ("replicas: !!bool maybe", ":2:11: error: not YAML: 'maybe' is not a boolean"),
         ("spec: {~: 3}", ":2:8: error: not YAML: a key is empty"),
         ("kind: a", ":2:1: error: not YAML: kind is given twice"),
-        ("items: 3", ":2:8: error: the items of a List are no list"),
+        ("items: 3", ":2:8: error: the items of a List are not a list"),
     ],
 )
 def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
@@ -282,6 +282,6 @@ def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
 @pytest.mark.parametrize("data", [3, ["a"]])
 def test_settings_that_are_no_object_are_told_with_their_line(file, data):
     assert re.search(
-        r"given.yaml:\d+:\d+: error: data: .* is no object \[InvalidObject\]",
+        r"given.yaml:\d+:\d+: error: data: .* is not an object \[InvalidObject\]",
         nodeless(file({**SETTINGS, "data": data})).stderr,
     )

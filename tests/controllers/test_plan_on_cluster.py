@@ -70,7 +70,7 @@ def test_another_autoscaler_of_a_running_cluster_is_warned_of_with_its_groups(
         "warning: Cluster Autoscaler also serves this cluster (kube-system/cluster-autoscaler"
     )
     assert "it can take pods of Provisioner/default (batch, eks-web-0aca, " in warned
-    assert "hint: set its groups apart by taints" in warned
+    assert "hint: use taints to separate its groups" in warned
 
 
 def test_a_running_cluster_is_advised_on_and_nothing_is_changed(api, eks, cluster, nodeless, pending):

@@ -149,7 +149,7 @@ def test_validate_warns_of_overlays_that_contradict_and_of_one_that_means_nothin
     (told,) = [line for line in lines if "no effect: conflict with NodeOverlay b" in line]
     assert "spec.weight" in told
     assert "m5.xlarge in NodePool/default" in told
-    (unused,) = [line for line in lines if "means no instance type of any pool of the files" in line]
+    (unused,) = [line for line in lines if "matches no instance type of any pool in the files" in line]
     assert "spec.requirements" in unused
 
 

@@ -207,7 +207,7 @@ def test_a_fault_in_a_variable_or_flag_names_it():
     with pytest.raises(SettingsError) as caught:
         GlobalSettings.from_config_map(NAMED, given)
     said = "\n".join(caught.value.faults)
-    assert "environment variable BATCH_MAX_DURATION='soon': is no duration; hint:" in said
+    assert "environment variable BATCH_MAX_DURATION='soon': is not a duration; hint:" in said
     assert "flag --vm-memory-overhead-percent='9': must be a fraction" in said
     assert "FEATURE_GATES='Drift', gate Drift: has no value; hint: write Drift=true" in said
 
@@ -232,12 +232,16 @@ def test_fee_time_and_price_adjustments_reach_the_solver():
 @pytest.mark.parametrize(
     ("key", "text", "problem"),
     [
-        ("billParts", "volumes,disks", "'disks' is no part; hint: use some of licenses, credits, volumes"),
+        (
+            "billParts",
+            "volumes,disks",
+            "'disks' is not a part of the bill; hint: use some of licenses, credits, volumes",
+        ),
         ("cpuCredits", "on", "is not known; hint: use one of default, unlimited, standard"),
-        ("burstableCPUUse", "130", "is no percentage from 0 to 100"),
-        ("leastMemory", "-1", "is no amount of memory"),
-        ("leastMemory", "much", "is no amount of memory"),
-        ("priceBook", "[]", "is no JSON object"),
+        ("burstableCPUUse", "130", "is not a percentage from 0 to 100"),
+        ("leastMemory", "-1", "is not an amount of memory"),
+        ("leastMemory", "much", "is not an amount of memory"),
+        ("priceBook", "[]", "is not a JSON object"),
     ],
 )
 def test_settings_of_the_bill_that_cannot_be_used_say_why(key, text, problem):
@@ -253,13 +257,13 @@ def test_no_part_of_the_bill_is_a_choice():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{}", "is no JSON list"),
-        ('[{"percent": "-20"}]', "entry 0: percent is no number"),
+        ("{}", "is not a JSON list"),
+        ('[{"percent": "-20"}]', "entry 0: percent is not a number"),
         ('[{"percent": -120}]', "entry 0: percent is -120"),
         ('[{"pool": "batch", "percent": 1}]', "entry 0: unknown member 'pool'"),
-        ('[{"pools": "batch", "percent": 1}]', "entry 0: pools is no list"),
+        ('[{"pools": "batch", "percent": 1}]', "entry 0: pools is not a list"),
         ('[{"pools": ["batch"]}]', "entry 0: changes no price"),
-        ('[{"percent": 1}, 3]', "entry 1: is no object"),
+        ('[{"percent": 1}, 3]', "entry 1: is not an object"),
     ],
 )
 def test_a_wrong_adjustment_of_prices_is_told_with_its_place_and_a_hint(text, problem):
@@ -273,8 +277,8 @@ def test_a_wrong_adjustment_of_prices_is_told_with_its_place_and_a_hint(text, pr
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("2", "is no JSON list"),
-        ('[{"perMonth": "2"}]', "entry 0: perMonth is no number"),
+        ("2", "is not a JSON list"),
+        ('[{"perMonth": "2"}]', "entry 0: perMonth is not a number"),
         ('[{"perMonth": -2}]', "entry 0: perMonth is -2"),
         ('[{"perMonth": 1e999}]', "entry 0: perMonth is inf"),
         ('[{"perMonth": 2}, {"pools": ["batch"]}]', "entry 1: says no rate"),

@@ -80,7 +80,7 @@ def test_a_node_group_of_cluster_autoscaler_can_take_pods_that_ask_for_nothing()
     assert found.rivals == {POOL: Rivals(("web",), 1)}
     assert "default/cluster-autoscaler (Deployment)" in found.about(POOL)
     assert "its node group web can take pods of Provisioner/default, too; both launch" in found.about(POOL)
-    assert "hint: set its groups apart by taints" in found.about(POOL)
+    assert "hint: use taints to separate its groups" in found.about(POOL)
 
 
 def test_an_autoscaler_that_has_ended_is_no_neighbor():

@@ -264,8 +264,8 @@ def test_an_overlay_that_contradicts_has_no_effect_anywhere_and_names_what_it_me
 
     assert [each.name for each in found.accepted] == ["b"]
     assert str(found.contradictions["a"]) == (
-        "conflict with NodeOverlay b, which has the same weight and says something of the price of small, "
-        "large in NodePool/batch, too; hint: give them different weights, or requirements that do not overlap"
+        "conflict with NodeOverlay b, which has the same weight and also changes the price of small, "
+        "large in NodePool/batch; hint: give them different weights, or requirements that do not overlap"
     )
     batch = by_name(laid_over(found.accepted, POOLS[1], TYPES))
     assert SLICE not in batch["booked"].capacity

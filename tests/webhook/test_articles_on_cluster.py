@@ -91,19 +91,19 @@ DOUBTS = [
         "8.1-7 arm64 beside types that are amd64",
         article_corrected(),
         "spec.requirements[2].values: ",
-        "no instance type that the other requirements leave has arm64",
+        "no instance type that meets the other requirements has arm64",
     ),
     (
         "8.3 nothing ever removes a node",
         provisioner(ttlSecondsAfterEmpty=None),
         "spec: ",
-        "says nothing that removes nodes",
+        "has no setting that removes nodes",
     ),
     (
         "8.3 placeholder in a selector",
         node_template(subnetSelector={"karpenter.sh/discovery": "${CLUSTER_NAME}"}),
         'spec.subnetSelector["karpenter.sh/discovery"]: ',
-        "holds the placeholder ${CLUSTER_NAME}, which nothing has filled in",
+        "contains the placeholder ${CLUSTER_NAME}, which nothing has replaced",
     ),
 ]
 

@@ -166,10 +166,10 @@ def test_a_review_is_read() -> None:
 LOGGING = [
     ({}, []),
     ({"loglevel.controller": "debug", "zap-logger-config": '{"level": "info"}'}, []),
-    ({"loglevel.webhook": "loud"}, ['data["loglevel.webhook"]: "loud" is no level']),
+    ({"loglevel.webhook": "loud"}, ['data["loglevel.webhook"]: "loud" is not a level']),
     ({"zap-logger-config": "{"}, ['data["zap-logger-config"]: is not JSON']),
     ({"zap-logger-config": "[]"}, ['data["zap-logger-config"]: must be a JSON object']),
-    ({"zap-logger-config": '{"level": 1}'}, ['data["zap-logger-config"].level: 1 is no level']),
+    ({"zap-logger-config": '{"level": 1}'}, ['data["zap-logger-config"].level: 1 is not a level']),
 ]
 
 

@@ -38,14 +38,14 @@ def both(*requirements: dict[str, Any], **spec: Any) -> list[tuple[dict[str, Any
 def test_a_pool_that_no_type_satisfies(api: KubernetesApi, admission: Serving) -> None:
     for manifest, path in both(requirement(ARCH, "In", "arm64"), requirement(FAMILY, "In", "m5", "c5")):
         told = warned(api, manifest, f"{path}[1]")
-        assert f"{FAMILY} In [c5, m5] leaves none of the " in told
+        assert f"{FAMILY} In [c5, m5] excludes all " in told
         assert "types of us-east-1 are known" in told
 
 
 def test_an_architecture_that_none_of_the_types_has(api: KubernetesApi, admission: Serving) -> None:
     wanted = [requirement(ARCH, "In", "arm64", "amd64"), requirement(TYPE, "In", "m5.large", "m5.2xlarge")]
     for manifest, path in both(*wanted):
-        assert "that the other requirements leave has arm64" in warned(api, manifest, f"{path}[0].values")
+        assert "that meets the other requirements has arm64" in warned(api, manifest, f"{path}[0].values")
 
 
 def test_a_type_that_does_not_exist(api: KubernetesApi, admission: Serving) -> None:
@@ -107,7 +107,7 @@ def test_overlapping_pools_without_weight(api: KubernetesApi, admission: Serving
             partial(warned, api, provisioner(requirements=[requirement(FAMILY, "In", "m5")]), "spec.weight"),
             lambda text: text != "",
         )
-        assert told.startswith("spec.weight: overlaps with NodePool/other, of the same weight")
+        assert told.startswith("spec.weight: overlaps with NodePool/other, which has the same weight")
         for apart in (
             provisioner(weight=10),
             provisioner(taints=[{"key": "team", "effect": "NoSchedule"}]),

@@ -181,7 +181,7 @@ def _convert_images(
         if family in _PUBLISHED:
             spec["amiSelectorTerms"] = [{"alias": _PUBLISHED[family]}]
             return
-        fault = f"is needed in v1 with amiFamily {family}"
+        fault = f"is required in v1 with amiFamily {family}"
         losses.append(
             FieldError(
                 where, ABSENT, fault, "select your images by id, name or tags", code=RuleCode.NOT_CONVERTIBLE

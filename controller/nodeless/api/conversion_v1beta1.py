@@ -322,7 +322,7 @@ def _convert_reference(holder: dict[str, Any]) -> None:
 def _convert_class(spec: dict[str, Any], made: ConvertedObject) -> None:
     family, terms = spec.get("amiFamily"), spec.get("amiSelectorTerms")
     if family in _WITHOUT_ALIAS and not terms:
-        fault = f"is needed in v1 with amiFamily {family}"
+        fault = f"is required in v1 with amiFamily {family}"
         hint = "select your images by id, name or tags"
         made.losses.append(
             FieldError("spec.amiSelectorTerms", ABSENT, fault, hint, code=RuleCode.NOT_CONVERTIBLE)

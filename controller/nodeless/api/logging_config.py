@@ -166,7 +166,7 @@ class _Zap:
         fault = None
         if not isinstance(paths, list) or not paths or not all(map(_is_path, paths)):
             hint = 'write for example ["stdout"]'
-            fault = LoggingFault(ZAP, f".{member}", f"{json.dumps(paths)} is no list of paths", hint)
+            fault = LoggingFault(ZAP, f".{member}", f"{json.dumps(paths)} is not a list of paths", hint)
         self._take(name, None if fault else tuple(paths), fault)
 
     def _check_sampling(self) -> None:
@@ -177,7 +177,9 @@ class _Zap:
         fault = None
         if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
             hint = 'write {"initial": 100, "thereafter": 100}'
-            fault = LoggingFault(ZAP, ".sampling", f"{json.dumps(document)} is no sampling", hint)
+            fault = LoggingFault(
+                ZAP, ".sampling", f"{json.dumps(document)} is not a sampling configuration", hint
+            )
         self._take("sampling", None if fault else tuple(numbers), fault)
 
     def _disable_caller(self) -> None:
@@ -198,4 +200,4 @@ def _is_path(value: Any) -> bool:
 def _level_fault(level: Any, key: str, path: str = "") -> LoggingFault | None:
     if isinstance(level, str) and level.lower() in LEVELS:
         return None
-    return LoggingFault(key, path, f"{json.dumps(level)} is no level", f"use one of {', '.join(LEVELS)}")
+    return LoggingFault(key, path, f"{json.dumps(level)} is not a level", f"use one of {', '.join(LEVELS)}")

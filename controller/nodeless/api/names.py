@@ -20,7 +20,7 @@ def qualified_name_defects(text: str) -> list[str]:
         elif len(prefix) > 253:
             defects.append("has a prefix of more than 253 characters")
         elif not _SUBDOMAIN.fullmatch(prefix):
-            defects.append("has a prefix that is no DNS name (lower-case letters, digits, - and .)")
+            defects.append("has a prefix that is not a DNS name (lower-case letters, digits, - and .)")
     if not name:
         defects.append("has an empty name part")
     else:
@@ -28,8 +28,8 @@ def qualified_name_defects(text: str) -> list[str]:
             defects.append("has a name part of more than 63 characters")
         if not _NAME_PART.fullmatch(name):
             defects.append(
-                "has a name part that is not made of letters, digits, -, _ and ., with a letter or digit at "
-                "both ends"
+                "has an invalid name part: use letters, digits, -, _ and ., with a letter or digit at both "
+                "ends"
             )
     return defects
 
@@ -40,7 +40,9 @@ def label_value_defects(text: str) -> list[str]:
     if len(text) > 63:
         defects.append("is longer than the 63 characters of a label value")
     if text and not _NAME_PART.fullmatch(text):
-        defects.append("is no label value: letters, digits, -, _ and ., with a letter or digit at both ends")
+        defects.append(
+            "is not a label value: use letters, digits, -, _ and ., with a letter or digit at both ends"
+        )
     return defects
 
 

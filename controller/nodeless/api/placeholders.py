@@ -42,6 +42,6 @@ def placeholder_warnings(value: Any, path: str) -> Iterator[FieldError]:
 
 def _warnings(text: str, path: str) -> Iterator[FieldError]:
     if len(text) <= _LONGEST and (found := _PLACEHOLDER.search(text)):
-        message = f"holds the placeholder {found.group()}, which nothing has filled in"
-        hint = "substitute it before the file is applied, as envsubst and `helm template` do"
+        message = f"contains the placeholder {found.group()}, which nothing has replaced"
+        hint = "replace it before you apply the file, for example with envsubst or `helm template`"
         yield FieldError(path, text, message, hint, warning=True, code=RuleCode.UNFILLED_PLACEHOLDER)

@@ -83,10 +83,11 @@ def few_types_for_spot(names: Sequence[str], path: str) -> Iterator[FieldError]:
         path: Where the requirements stand.
     """
     if 0 < len(names) < FEW_TYPES:
+        types = "instance type" if len(names) == 1 else "instance types"
         yield warning(
             path,
             ABSENT,
-            f"leaves {len(names)} instance types for spot ({', '.join(names)})",
+            f"leaves {len(names)} {types} for spot ({', '.join(names)})",
             f"allow {FEW_TYPES} or more: fewer interruptions, lower prices",
             code=RuleCode.FEW_SPOT_TYPES,
         )
@@ -122,7 +123,7 @@ def _may_exist(resource: str) -> bool:
 def tag_warnings(tags: Any, path: str) -> Iterator[FieldError]:
     """Tags that EC2 refuses."""
     if isinstance(tags, Mapping) and len(tags) > _MOST_TAGS:
-        message = f"has {len(tags)} tags: EC2 allows {_MOST_TAGS}, some of which are the controller's own"
+        message = f"has {len(tags)} tags: EC2 allows {_MOST_TAGS}, and the controller adds some of its own"
         yield warning(path, ABSENT, message, code=RuleCode.TOO_MANY_TAGS)
     for key in tags if isinstance(tags, Mapping) else ():
         if str(key).lower().startswith("aws:"):
@@ -146,7 +147,7 @@ def _requirement(
             and not is_restricted(canonical)
             and (twin := well_known_counterpart(key))
         ):
-            message = "is an unknown key: it chooses no instances, nodes only get it as a label"
+            message = "is not a known key: it does not select instances, nodes only get it as a label"
             yield warning(
                 at(path, "key"), key, message, f"did you mean {twin}?", code=RuleCode.UNKNOWN_LABEL_KEY
             )
@@ -162,7 +163,7 @@ def _requirement(
                 yield warning(
                     at(at(path, "values"), position),
                     value,
-                    f"is no known value of {canonical}",
+                    f"is not a known value of {canonical}",
                     hint,
                     code=RuleCode.UNKNOWN_LABEL_VALUE,
                 )

@@ -103,7 +103,7 @@ def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterat
             yield FieldError(
                 where,
                 member,
-                "is no known field",
+                "is not a known field",
                 did_you_mean(name, properties),
                 code=RuleCode.UNKNOWN_FIELD,
             )

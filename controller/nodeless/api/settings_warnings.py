@@ -34,13 +34,13 @@ def kubelet_warnings(kubelet: Any, path: str) -> Iterator[FieldError]:
             yield warning(
                 where,
                 server,
-                "is no IP address: pods will resolve no names",
-                "as 172.20.0.10",
+                "is not an IP address: pods cannot resolve names",
+                "for example 172.20.0.10",
                 code=RuleCode.INVALID_ADDRESS,
             )
     runtime = kubelet.get("containerRuntime")
     if isinstance(runtime, str) and runtime not in ("", "containerd"):
-        message = "is gone since Kubernetes 1.24: nodes run containerd"
+        message = "has no effect since Kubernetes 1.24: nodes run containerd"
         yield warning(
             at(path, "containerRuntime"), runtime, message, "leave it out", code=RuleCode.IGNORED_SETTING
         )
@@ -67,7 +67,7 @@ def _figure(
         yield warning(
             at(path, name),
             figure,
-            f"cannot be given with volume type {kind}",
+            f"cannot be set with volume type {kind}",
             "leave it out",
             code=RuleCode.VOLUME_SETTING,
         )

@@ -41,8 +41,8 @@ def _node_pool(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError(
             "spec.template.spec.nodeClassRef.group",
             group,
-            "is of EKS Auto Mode, whose controller serves this pool: nodeless makes no node for it",
-            f"write {EC2_NODE_CLASS.group} and {EC2_NODE_CLASS.kind} for nodeless to serve it instead",
+            "belongs to EKS Auto Mode, whose controller serves this pool: nodeless creates no nodes for it",
+            f"if nodeless should serve it, write {EC2_NODE_CLASS.group} and {EC2_NODE_CLASS.kind}",
             code=RuleCode.NOT_SUPPORTED,
         )
     elif isinstance(reference, Mapping):

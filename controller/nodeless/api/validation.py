@@ -191,7 +191,7 @@ def _unknown_kind(manifest: Any, wanted: Kind | None = None) -> FieldError:
             )
     given = f"{manifest['apiVersion']} {manifest['kind']}"
     if any(kind.describes(manifest) for kind in V1BETA1):
-        hint = "`nodeless convert` makes v1 of it"
+        hint = "convert it to v1 with `nodeless convert`"
     else:
         hint = did_you_mean(given, known, f"known: {', '.join(known)}")
     return FieldError("kind", given, "is not served here", hint, code=RuleCode.UNKNOWN_KIND)

@@ -106,7 +106,7 @@ def _type_warnings(manifest: Mapping[str, Any], pool: Pool, types: KnownTypes) -
     for entry in entries:
         before, left = left, left & entry.meeting
         if not left:
-            message = f"leaves none of the {before.bit_count()} instance types that are possible without it"
+            message = f"excludes all {before.bit_count()} instance types that are possible without it"
             hint = _hint(entry.requirement, types)
             yield warning(
                 entry.path,
@@ -167,7 +167,7 @@ def _dead_values(entry: _Entry, others: int, types: KnownTypes) -> Iterator[Fiel
         unknown = next((value for value in dead if not types.bearing(requirement.key, value)), None)
         hint = _near(unknown, requirement.key, types) if unknown else ""
         message = (
-            f"no instance type that the other requirements leave has {_join_names(dead)} ({types.source})"
+            f"no instance type that meets the other requirements has {_join_names(dead)} ({types.source})"
         )
         yield warning(at(entry.path, "values"), ABSENT, message, hint, code=RuleCode.UNREACHABLE_VALUE)
 
@@ -179,12 +179,15 @@ def _too_little_choice(entry: _Entry, left: int, types: KnownTypes) -> Iterator[
         return
     possible = sum(bool(types.bearing(key, value) & left) for value in types.values(key))
     if possible < least:
-        message = f"is more than the {possible} values that are possible ({types.source}): no node is made"
+        message = (
+            f"is more than the {possible} values that are possible ({types.source}): "
+            "nodeless creates no nodes"
+        )
         yield warning(
             at(entry.path, "minValues"),
             least,
             message,
-            f"write {possible} at most",
+            f"write at most {possible}",
             code=RuleCode.UNREACHABLE_MIN_VALUES,
         )
 
@@ -203,8 +206,9 @@ def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldEr
     """Pools of one weight that the same pods may go to: which of them gets the pods is nobody's decision."""
     rivals = [key for key, other in sorted(around.pools.items()) if _overlap(pool, other, around.types)]
     if rivals:
-        message = f"overlaps with {_join_names(rivals)}, of the same weight: the same pods may go to either"
-        hint = "give the one to prefer a higher weight, or set them apart by labels or taints"
+        same = "which has the same weight" if len(rivals) == 1 else "which have the same weight"
+        message = f"overlaps with {_join_names(rivals)}, {same}: the same pods can go to either"
+        hint = "give the preferred one a higher weight, or separate them with labels or taints"
         yield warning("spec.weight", pool.weight or ABSENT, message, hint, code=RuleCode.OVERLAPPING_POOLS)
 
 

@@ -69,15 +69,15 @@ def _with_generation(fault: FieldError, kind: Kind) -> FieldError:
     part: Any = schema(V1_OF[kind], described=False)
     for name in re.findall(r"[^.\[\]]+", fault.path):
         part = part.get("items", {}) if name.isdecimal() else part.get("properties", {}).get(name, {})
-    if fault.hint or fault.message != "is no known field" or not part:
+    if fault.hint or fault.message != "is not a known field" or not part:
         return fault
     served = V1_OF[kind].api_version
     return replace(fault, hint=f"{served} has it: write that apiVersion, if the whole object is meant so")
 
 
 def _not_served(kind: Kind) -> FieldError:
-    message = "is served by no cluster that has v1 alone, nor by this controller"
-    hint = "`nodeless convert` makes v1 of it"
+    message = "is served neither by clusters that have only v1 nor by this controller"
+    hint = "convert it to v1 with `nodeless convert`"
     return FieldError(
         "apiVersion", kind.api_version, message, hint, warning=True, code=RuleCode.OLD_API_VERSION
     )

@@ -47,7 +47,7 @@ def _provisioner(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield warning(
             "spec",
             ABSENT,
-            "says nothing that removes nodes that are no longer needed",
+            "has no setting that removes nodes that are no longer needed",
             hint,
             code=RuleCode.NODES_NEVER_REMOVED,
         )

@@ -38,11 +38,11 @@ def _span_warnings(text: object, path: str) -> Iterator[FieldError]:
         return
     if endless:
         years = LONGEST_SPAN // (365 * 86_400)
-        hint = "write Never where no end is meant"
+        hint = "write Never if you want no end"
         yield warning(
             path,
             text,
-            f"is longer than the {years} years that a duration holds, and counts as them",
+            f"is longer than the longest duration, {years} years, which applies instead",
             hint,
             code=RuleCode.DURATION_TOO_LONG,
         )
@@ -70,7 +70,7 @@ def _term_warnings(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -
     tags = term.get("tags")
     for key, value in tags.items() if isinstance(tags, Mapping) else ():
         if isinstance(value, str) and "," in value:
-            message = "holds a comma, which is part of the value here, not a list as in v1alpha5"
+            message = "contains a comma, which does not separate values here as it did in v1alpha5"
             yield warning(
                 at(f"{path}.tags", str(key)),
                 value,
@@ -81,11 +81,11 @@ def _term_warnings(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -
     for member in alone:
         others = [name for name in term if name != member and term[name] is not None]
         if term.get(member) is not None and others:
-            message = f"combined with {', '.join(others)}: all of them must match"
+            message = f"is combined with {', '.join(others)}: all of them must match"
             yield warning(
                 f"{path}.{member}",
                 term[member],
                 message,
-                "make a term of its own of it",
+                "if either should be enough, write two terms",
                 code=RuleCode.COMBINED_TERM,
             )

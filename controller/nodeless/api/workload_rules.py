@@ -213,7 +213,7 @@ def _mismatches(
             yield FieldError(
                 at(path, str(key)),
                 value,
-                f"{found} among {there}, so that it selects no pod of the template",
+                f"{found} in {there}, so the selector matches no pod of the template",
                 "give both the same value",
                 code=RuleCode.UNMATCHED_SELECTOR,
             )
@@ -222,7 +222,7 @@ def _mismatches(
             yield FieldError(
                 f"spec.selector.matchExpressions[{index}]",
                 ABSENT,
-                f"does not hold for {there}, so that it selects no pod of the template",
+                f"does not hold for {there}, so the selector matches no pod of the template",
                 "give the template labels for which it does",
                 code=RuleCode.UNMATCHED_SELECTOR,
             )

@@ -55,7 +55,7 @@ def read_text(name: str, hint: str = _GIVE) -> str:
     try:
         return content.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"byte {error.object[error.start]:#04x} at {error.start} is no UTF-8"
+        problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
         raise UnreadableFileError(f"{name} cannot be read: {problem}; hint: is it a text?") from None
 
 

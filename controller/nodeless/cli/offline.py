@@ -310,8 +310,8 @@ def _repeated(document: Document, documents: Sequence[Document]) -> Iterator[Fie
     alike = (each for each in documents if _is_of(kind, each.value))
     first = next(each for each in alike if subject_of(each.value) == subject_of(document.value))
     if first is not document:
-        fault = f"is the name of the {kind.kind} at {first.at()}, too"
-        hint = "applied in turn, this one replaces it"
+        fault = f"is also the name of the {kind.kind} at {first.at()}"
+        hint = "if you apply both, this one replaces it"
         yield FieldError("metadata.name", name, fault, hint, warning=True, code=RuleCode.REPEATED_NAME)
 
 

@@ -136,7 +136,7 @@ def neighbors_of(snapshot: Snapshot) -> tuple[Neighbor, ...]:
     found = []
     if sign := programs.get(CLUSTER_AUTOSCALER):
         hint = (
-            "set its groups apart by taints, hold them at one size, or scale it to 0 "
+            "use taints to separate its groups, fix their size, or scale it to 0 "
             f"({_GUIDES[CLUSTER_AUTOSCALER]})"
         )
         found.append(_neighbor(snapshot, AUTOSCALER_NAME, sign, _scaling_groups(snapshot), hint))

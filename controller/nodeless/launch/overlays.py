@@ -50,8 +50,8 @@ class Contradiction:
         what = "the price" if self.about == "price" else f"capacity {self.about}"
         what = self.about if self.about.startswith(_DEVICES) else what
         return (
-            f"conflict with NodeOverlay {self.other}, which has the same weight and says something of {what} "
-            f"of {shown}{others} in {self.pool}, too; hint: give them different weights, or requirements "
+            f"conflict with NodeOverlay {self.other}, which has the same weight and also changes {what} "
+            f"of {shown}{others} in {self.pool}; hint: give them different weights, or requirements "
             "that do not overlap"
         )
 

@@ -18,7 +18,9 @@ def bill_parts(text: str) -> frozenset[str]:
     parts = frozenset(part.strip() for part in text.split(","))
     unknown = sorted(parts - set(PARTS))
     if unknown:
-        raise UnusableValue(f"{unknown[0]!r} is no part", f"use some of {', '.join(PARTS)}, or {_NONE}")
+        raise UnusableValue(
+            f"{unknown[0]!r} is not a part of the bill", f"use some of {', '.join(PARTS)}, or {_NONE}"
+        )
     return parts
 
 
@@ -29,7 +31,7 @@ def percent(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number <= 100:
-        raise UnusableValue("is no percentage from 0 to 100", "write for example 60")
+        raise UnusableValue("is not a percentage from 0 to 100", "write for example 60")
     return number
 
 
@@ -40,7 +42,7 @@ def memory(text: str) -> int:
     except QuantityError:
         amount = -1
     if amount < 0:
-        raise UnusableValue("is no amount of memory", "write for example 128Mi, or 0")
+        raise UnusableValue("is not an amount of memory", "write for example 128Mi, or 0")
     return amount
 
 
@@ -51,5 +53,5 @@ def price_book(text: str) -> str:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, Mapping):
-        raise UnusableValue("is no JSON object", 'write for example {"addresses": {"ipv4": 0.005}}')
+        raise UnusableValue("is not a JSON object", 'write for example {"addresses": {"ipv4": 0.005}}')
     return text

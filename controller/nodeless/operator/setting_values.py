@@ -50,7 +50,7 @@ def duration(value: str) -> float:
     """A positive Go duration, in seconds."""
     parts = _DURATION_PART.findall(value)
     if not parts or "".join(number + unit for number, unit in parts) != value:
-        raise UnusableValue("is no duration", "write for example 10s or 1m30s")
+        raise UnusableValue("is not a duration", "write for example 10s or 1m30s")
     seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
     if seconds <= 0:
         raise UnusableValue("must be positive", "write for example 1s")
@@ -79,7 +79,7 @@ def certificate_authority(value: str) -> str:
     except ValueError:
         raise UnusableValue("is not base64", "give the PEM as base64, as a kubeconfig has it") from None
     if value and b"-----BEGIN CERTIFICATE-----" not in pem:
-        raise UnusableValue("is no base64 of a PEM with certificates", "write: base64 -w0 ca.crt")
+        raise UnusableValue("is not base64 of a PEM with certificates", "write: base64 -w0 ca.crt")
     return value
 
 
@@ -99,7 +99,7 @@ def fraction(value: str) -> float:
 def count(value: str) -> int:
     """A whole number, 0 or more."""
     if not (value.isascii() and value.isdigit()):
-        raise UnusableValue("is no whole number", "write for example 1")
+        raise UnusableValue("is not a whole number", "write for example 1")
     if len(value) > _MOST_DIGITS:
         raise UnusableValue("is too large", f"at most {_MOST_DIGITS} digits")
     return int(value)
@@ -116,7 +116,7 @@ def positive(value: str) -> int:
 def port(value: str) -> int:
     """A TCP port."""
     if not (value.isascii() and value.isdigit() and len(value) < 6 and int(value) < 65536):
-        raise UnusableValue("is no port", "a number below 65536")
+        raise UnusableValue("is not a port", "a number below 65536")
     return int(value)
 
 
@@ -127,7 +127,7 @@ def url(value: str) -> str:
     except ValueError:
         host = None
     if value and not host:
-        raise UnusableValue("is no absolute URL", "write https://HOST")
+        raise UnusableValue("is not an absolute URL", "write https://HOST")
     return value
 
 
@@ -140,7 +140,7 @@ def tags(value: str) -> Mapping[str, str]:
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict) or not all(isinstance(item, str) for item in parsed.values()):
-        raise UnusableValue("is no JSON object of strings", 'write {"team": "platform"}')
+        raise UnusableValue("is not a JSON object of strings", 'write {"team": "platform"}')
     return parsed
 
 
@@ -170,6 +170,6 @@ def version(value: str) -> tuple[int, int, int]:
     """
     match = _VERSION.fullmatch(value)
     if match is None:
-        raise UnusableValue("is no version", "write for example 1.24.0")
+        raise UnusableValue("is not a version", "write for example 1.24.0")
     major, minor, patch = match.groups(default="0")
     return int(major), int(minor), int(patch)

@@ -42,7 +42,7 @@ def amount(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        raise UnusableValue("is no number from 0 on", "write for example 0.01")
+        raise UnusableValue("is not a number of 0 or more", "write for example 0.01")
     return number
 
 
@@ -62,7 +62,7 @@ def _entries(text: str, read: Callable[[Any], T], example: str) -> tuple[T, ...]
     except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list):
-        raise UnusableValue("is no JSON list", example)
+        raise UnusableValue("is not a JSON list", example)
     result = []
     for position, entry in enumerate(listed):
         try:
@@ -95,7 +95,7 @@ def _rate(entry: Any) -> InterruptionRate:
 
 def _check_members(entry: Any, known: tuple[str, ...]) -> None:
     if not isinstance(entry, Mapping):
-        raise ValueError("is no object")  # noqa: TRY004 - a fault like the others
+        raise ValueError("is not an object")  # noqa: TRY004 - a fault like the others
     unknown = sorted(set(entry) - set(known))
     if unknown:
         raise ValueError(f"unknown member {unknown[0]!r}; hint: use {', '.join(known)}")
@@ -103,11 +103,11 @@ def _check_members(entry: Any, known: tuple[str, ...]) -> None:
 
 def _strings(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f'{name} is no list of strings; hint: write ["NAME"]')
+        raise ValueError(f'{name} is not a list of strings; hint: write ["NAME"]')
     return tuple(value)
 
 
 def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is no number; hint: write it without quotes")  # noqa: TRY004
+        raise ValueError(f"{name} is not a number; hint: write it without quotes")  # noqa: TRY004
     return float(value)

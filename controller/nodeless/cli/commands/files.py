@@ -339,7 +339,7 @@ def _settings_among(documents: "list[Document]") -> "GlobalSettings | None":
             documents.remove(document)
             data = value.get("data") or {}
             if not isinstance(data, dict):
-                raise BadManifests([f"{document.at('data')}: data: {data!r} is no object"])
+                raise BadManifests([f"{document.at('data')}: data: {data!r} is not an object"])
             try:
                 # A plan needs no name of a cluster.
                 unnamed = Spoken({"CLUSTER_NAME": "plan"})

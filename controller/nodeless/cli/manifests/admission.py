@@ -131,7 +131,7 @@ def admission_of(
 def _read_class(manifest: Mapping[str, Any], found: Admission) -> None:
     name, value = name_of(manifest), manifest.get("value", 0)
     if isinstance(value, bool) or not isinstance(value, int) or not -_INT32 <= value < _INT32:
-        raise Unusable("value", f"value: {value!r} is no priority; hint: a whole number of 32 bits")
+        raise Unusable("value", f"value: {value!r} is not a priority; hint: a whole number of 32 bits")
     found.priorities[name] = value
     if manifest.get("globalDefault") is True:
         found.default_priority = (name, value)
@@ -143,7 +143,7 @@ def _read_runtime(manifest: Mapping[str, Any], found: Admission) -> None:
     scheduling = {} if manifest.get("scheduling") is None else mapping_at(manifest, "scheduling")
     selector = scheduling.get("nodeSelector") or {}
     if not isinstance(selector, Mapping):
-        raise Unusable("scheduling.nodeSelector", f"scheduling.nodeSelector: {selector!r} is no object")
+        raise Unusable("scheduling.nodeSelector", f"scheduling.nodeSelector: {selector!r} is not an object")
     tolerations = list_at(scheduling, "tolerations", "scheduling")
     found.runtimes[name_of(manifest)] = _Runtime(fixed, selector, tolerations)
 
@@ -161,7 +161,7 @@ def _read_limits(manifest: Mapping[str, Any], found: Admission) -> None:
 def _amounts(item: Mapping[str, Any], member: str, path: str) -> Mapping[str, Any]:
     given, place = item.get(member, {}), f"{path}.{member}"
     if not isinstance(given, Mapping):
-        raise Unusable(place, f"{place}: {given!r} is no object")
+        raise Unusable(place, f"{place}: {given!r} is not an object")
     for name, amount in given.items():
         try:
             parse_resources({name: amount})

@@ -55,4 +55,4 @@ def _scaled(spec: Mapping[str, Any], member: str, pods: int) -> int:
         return found
     if isinstance(found, str) and found.endswith("%") and found[:-1].isascii() and found[:-1].isdigit():
         return math.ceil(int(found[:-1]) * pods / 100)
-    raise Unusable(path, f"{path}: {found!r} is no number of pods; hint: a whole number, or 50%")
+    raise Unusable(path, f"{path}: {found!r} is not a number of pods; hint: a whole number, or 50%")

@@ -164,7 +164,7 @@ def _collect(document: Document, documents: list[Document], problems: list[Probl
     if items is None:
         return
     if not isinstance(items, list):
-        message = f"the items of a {value['kind']} are no list"
+        message = f"the items of a {value['kind']} are not a list"
         line, column = document.place("items")
         problems.append(Problem(document.file, line, column, message, RuleCode.INVALID_LIST))
         return

@@ -17,5 +17,5 @@ def mebibytes(given: Any, path: str, unit: str) -> int:
     found = _SIZE.fullmatch(str(given).strip().lower())
     letters = (found.group(2) or unit) if found else ""
     if found is None or letters[0] not in _UNITS or letters[1:] not in _ENDINGS:
-        raise Unusable(path, f"{path}: {given!r} is no amount of memory; hint: 512m or 4g")
+        raise Unusable(path, f"{path}: {given!r} is not an amount of memory; hint: 512m or 4g")
     return -(-int(found.group(1)) * _UNITS[letters[0]] // _MIB)

@@ -73,5 +73,5 @@ def _built(folder: Path, command: list[str], shown: str, most_seconds: float) ->
         return made.stdout.decode()
     except UnicodeDecodeError:
         raise UnreadableFileError(
-            f"{folder}: what {shown} wrote is no UTF-8; hint: run {shown} {folder}"
+            f"{folder}: what {shown} wrote is not UTF-8; hint: run {shown} {folder}"
         ) from None

@@ -83,7 +83,9 @@ def mapping_at(manifest: Any, path: str) -> Mapping[str, Any]:
     for step in path.split("."):
         found = found.get(step) if isinstance(found, Mapping) else None
     if not isinstance(found, Mapping):
-        raise Unusable(path, f"{path}: is required" if found is None else f"{path}: {found!r} is no object")
+        raise Unusable(
+            path, f"{path}: is required" if found is None else f"{path}: {found!r} is not an object"
+        )
     return found
 
 
@@ -101,11 +103,11 @@ def list_at(holder: Mapping[str, Any], member: str, path: str) -> list[Mapping[s
     if found is None:
         return []
     if not isinstance(found, list):
-        raise Unusable(f"{path}.{member}", f"{path}.{member}: {found!r} is no list")
+        raise Unusable(f"{path}.{member}", f"{path}.{member}: {found!r} is not a list")
     for index, item in enumerate(found):
         if not isinstance(item, Mapping):
             place = f"{path}.{member}[{index}]"
-            raise Unusable(place, f"{place}: {item!r} is no object")
+            raise Unusable(place, f"{place}: {item!r} is not an object")
     return found
 
 
@@ -118,7 +120,7 @@ def number_at(holder: Mapping[str, Any], member: str, path: str, default: int = 
 def checked_number(found: Any, path: str) -> int:
     """A number of pods. Raises Unusable for what is none, and for one that no cluster has room for."""
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= MOST_REPLICAS:
-        raise Unusable(path, f"{path}: {found!r} is no number of pods; hint: 0 to {MOST_REPLICAS}")
+        raise Unusable(path, f"{path}: {found!r} is not a number of pods; hint: 0 to {MOST_REPLICAS}")
     return found
 
 
@@ -129,7 +131,9 @@ def text_at(holder: Mapping[str, Any], member: str, path: str, default: str = ""
     if found is None and default:
         return default
     if not isinstance(found, str) or not found:
-        raise Unusable(place, f"{place}: is required" if found is None else f"{place}: {found!r} is no name")
+        raise Unusable(
+            place, f"{place}: is required" if found is None else f"{place}: {found!r} is not a name"
+        )
     return found
 
 

@@ -60,7 +60,7 @@ def overlay_warnings(manifests: Iterable[Any]) -> dict[str, list[FieldError]]:
         for name, contradiction in found.contradictions.items()
     }
     for name in found.unused if known else ():
-        message = "means no instance type of any pool of the files: it changes nothing"
+        message = "matches no instance type of any pool in the files, so it changes nothing"
         warnings[f"{NODE_OVERLAY.kind}/{name}"] = [
             _warning("spec.requirements", message, RuleCode.UNUSED_OVERLAY)
         ]

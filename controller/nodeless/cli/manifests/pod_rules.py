@@ -59,7 +59,7 @@ def _check_resources(resources: Mapping[str, Any], path: str) -> None:
         if name not in _RESOURCES:
             close = get_close_matches(str(name), _RESOURCES, 1)
             hint = f"; hint: did you mean {close[0]}?" if close else ""
-            raise Unusable(f"{path}.{name}", f"{path}.{name}: is no known field{hint}")
+            raise Unusable(f"{path}.{name}", f"{path}.{name}: is not a known field{hint}")
     amounts: dict[str, dict[str, int]] = {"requests": {}, "limits": {}}
     for listed, read in amounts.items():
         given = resources.get(listed)

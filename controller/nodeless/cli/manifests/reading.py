@@ -236,7 +236,7 @@ class _Reader:
             )
             return False
         if not isinstance(manifest["kind"], str):
-            self._faults.append(f"{document.at('kind')}: kind: {manifest['kind']!r} is no name of a kind")
+            self._faults.append(f"{document.at('kind')}: kind: {manifest['kind']!r} is not a name of a kind")
             return False
         faults = self._own_faults(document)
         self._faults.extend(faults)

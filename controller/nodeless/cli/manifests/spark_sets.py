@@ -153,7 +153,7 @@ class _Application:
             share = share if factor is None else float(factor)
         except (TypeError, ValueError):
             where = f"{self.path}.memoryOverheadFactor"
-            raise Unusable(where, f"{where}: {factor!r} is no number; hint: 0.1 is a tenth") from None
+            raise Unusable(where, f"{where}: {factor!r} is not a number; hint: 0.1 is a tenth") from None
         return heap + max(int(heap * share), _LEAST_OVERHEAD)
 
     def _first(self, holder: Mapping[str, Any], member: str, setting: str) -> Any:

@@ -81,7 +81,7 @@ def _key(key: Hashable) -> Hashable:
 def _boolean(loader: Loader, node: yaml.ScalarNode) -> bool:
     text = str(loader.construct_scalar(node)).lower()
     if text not in _BOOLEANS:
-        problem = f"{node.value!r} is no boolean"
+        problem = f"{node.value!r} is not a boolean"
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     return _BOOLEANS[text]
 
@@ -92,7 +92,7 @@ def _number(loader: Loader, node: yaml.ScalarNode) -> int | float:
             loader.construct_yaml_int(node) if node.tag == _INT else loader.construct_yaml_float(node)
         )
     except (ValueError, IndexError):
-        problem = f"{node.value!r} is no number"
+        problem = f"{node.value!r} is not a number"
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
     # As JSON, which kubectl makes of it, has no other way to write a whole number.
     return int(found) if isinstance(found, float) and found.is_integer() and abs(found) < _LARGE else found

@@ -161,7 +161,7 @@ def _samples(series: Any) -> tuple[dict[str, str], list[tuple[float, float]]]:
     try:
         samples = [(float(at), float(value)) for at, value in values]
     except (TypeError, ValueError):
-        raise BadUsage(f"a value of the series {metric} is no number") from None
+        raise BadUsage(f"a value of the series {metric} is not a number") from None
     return metric, [sample for sample in samples if math.isfinite(sample[1]) and sample[1] >= 0]
 
 
