@@ -159,7 +159,7 @@ class WorkMetrics:
     def _make_requests(self, registry: CollectorRegistry) -> None:
         self.requests = Count(
             "rest_client_requests_total",
-            "Requests to the API server, by status. <error> means that there was no answer.",
+            "Requests to the API server, by status. `<error>` means that there was no answer.",
             ["code", "method", "host"],
             registry=registry,
         )
