@@ -81,9 +81,9 @@ def consuming(counter_set, counter):
 
 POLICY = {"default": 1}
 REFUSED = [
-    ({"text": "- driver: [open"}, "", "is no YAML"),
+    ({"text": "- driver: [open"}, "", "is not YAML"),
     ({"text": "just words"}, "", "must be a list"),
-    ({"text": "- &a [*a]"}, "", "is no YAML"),
+    ({"text": "- &a [*a]"}, "", "is not YAML"),
     (["words"], "[0]", "must be an object"),
     ([{"devices": []}], "[0].driver", "must be the name of a driver"),
     ([{"driver": "a b"}], "[0].driver", ""),
@@ -103,7 +103,7 @@ REFUSED = [
         "more than 32 attributes and capacities",
     ),
     ([entry(capacity={"memory": {"value": "much"}})], "[0].devices[0].capacity.memory.value", "quantity"),
-    ([entry(capacity={"memory": {"value": "-1"}})], "[0].devices[0].capacity.memory.value", "from 0 on"),
+    ([entry(capacity={"memory": {"value": "-1"}})], "[0].devices[0].capacity.memory.value", "of 0 or more"),
     ([entry(capacity={"memory": {}})], "[0].devices[0].capacity.memory.value", "is required"),
     (
         [entry(capacity={"memory": {"value": 1, "requestPolicy": POLICY}})],
@@ -121,7 +121,11 @@ REFUSED = [
         "is required beside",
     ),
     ([entry(allowMultipleAllocations="yes")], "[0].devices[0].allowMultipleAllocations", "true or false"),
-    ([entry(consumesCounters=consuming("set", "a"))], "[0].devices[0].consumesCounters", "is no counter of"),
+    (
+        [entry(consumesCounters=consuming("set", "a"))],
+        "[0].devices[0].consumesCounters",
+        "is not a counter of",
+    ),
     (
         [entry(consumesCounters=[{"counters": {}}])],
         "[0].devices[0].consumesCounters[0].counterSet",

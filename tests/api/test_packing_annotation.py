@@ -34,7 +34,7 @@ def test_a_pool_carries_the_packing_of_its_annotation(make, packing):
 def test_an_unknown_packing_is_refused_at_its_path_with_a_hint(make):
     (fault,) = validate(annotated(make, "cheapest"))
     assert str(fault) == (
-        'metadata.annotations["nodeless.dev/packing"]: "cheapest" is no packing; '
+        'metadata.annotations["nodeless.dev/packing"]: "cheapest" is not a packing; '
         "hint: use lowest-price or fewest-nodes"
     )
 

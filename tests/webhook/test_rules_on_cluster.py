@@ -87,7 +87,7 @@ SUSPICIOUS = {
     "3.7 contradiction": ("spec.requirements[1]", "contradicts the requirements on team"),
     "3.7 unknown capacity type": ("spec.requirements[0].values[0]", "is not a known value"),
     "3.7 negative limit": ("spec.limits.resources.cpu", "nothing will ever be launched"),
-    "3.7 annotation": ('spec.annotations["not a key"]', "is no annotation key"),
+    "3.7 annotation": ('spec.annotations["not a key"]', "is not an annotation key"),
     "3.7 DNS that is no address": ("spec.kubeletConfiguration.clusterDNS[0]", "is not an IP address"),
     "3.7 container runtime": ("spec.kubeletConfiguration.containerRuntime", "nodes run containerd"),
     "3.7 tag keys": ('spec.tags["aws:x"]', "EC2 refuses"),

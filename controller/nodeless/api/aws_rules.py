@@ -19,7 +19,7 @@ _SMALLEST, _LARGEST = 10**9, 64 * 10**12
 _INLINE_TYPE = {"apiVersion": "extensions.karpenter.sh/v1alpha1", "kind": "AWS"}
 #: Members that a launch template of the user's own decides, so that they cannot stand beside it.
 _DECIDED_BY_TEMPLATE = ("securityGroupSelector", "metadataOptions", "amiFamily", "instanceProfile")
-_DISCOVERY = "select by the discovery tag, as karpenter.sh/discovery: CLUSTER"
+_DISCOVERY = "select by the discovery tag, for example karpenter.sh/discovery: CLUSTER"
 _ANY = "use * for any value"
 
 
@@ -91,7 +91,7 @@ def _shared_errors(settings: Mapping[str, Any], path: str) -> Iterator[FieldErro
     tags = settings.get("tags")
     if isinstance(tags, Mapping) and "" in tags:
         yield FieldError(
-            at(path, "tags"), "", "is no tag key: keys must not be empty", code=RuleCode.INVALID_TAG
+            at(path, "tags"), "", "is not a tag key: keys must not be empty", code=RuleCode.INVALID_TAG
         )
     yield from _choice_errors(settings, "amiFamily", _FAMILIES, path)
     yield from _metadata_errors(settings.get("metadataOptions"), at(path, "metadataOptions"))
@@ -124,7 +124,7 @@ def _selector_errors(selector: Any, path: str, prefix: str) -> Iterator[FieldErr
     for key, value in selector.items():
         if key == "":
             yield FieldError(
-                path, key, "is no tag key: keys must not be empty", code=RuleCode.INVALID_SELECTOR
+                path, key, "is not a tag key: keys must not be empty", code=RuleCode.INVALID_SELECTOR
             )
         if value == "":
             yield FieldError(
@@ -135,7 +135,7 @@ def _selector_errors(selector: Any, path: str, prefix: str) -> Iterator[FieldErr
                 if not re.search(rf"{prefix}-[0-9a-z]+", part):
                     hint = f"list ids separated by commas, as {prefix}-0123456789abcdef0"
                     yield FieldError(
-                        at(path, key), part.strip(), "is no id", hint, code=RuleCode.INVALID_SELECTOR
+                        at(path, key), part.strip(), "is not an ID", hint, code=RuleCode.INVALID_SELECTOR
                     )
 
 
@@ -170,7 +170,11 @@ def _metadata_errors(options: Any, path: str) -> Iterator[FieldError]:
 def _device_errors(mapping: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     if not mapping.get("deviceName"):
         yield FieldError(
-            at(path, "deviceName"), ABSENT, "is required", "as /dev/xvda", code=RuleCode.MISSING_FIELD
+            at(path, "deviceName"),
+            ABSENT,
+            "is required",
+            "for example /dev/xvda",
+            code=RuleCode.MISSING_FIELD,
         )
     ebs, where = mapping.get("ebs"), at(path, "ebs")
     if ebs is None:
@@ -186,7 +190,7 @@ def _device_errors(mapping: Mapping[str, Any], path: str) -> Iterator[FieldError
                 at(where, "volumeSize"),
                 ABSENT,
                 "is required without snapshotID",
-                "as 50Gi",
+                "for example 50Gi",
                 code=RuleCode.INVALID_BLOCK_DEVICE,
             )
     elif (bytes_ := amount_of(size)) is not None and not _SMALLEST <= bytes_ <= _LARGEST:

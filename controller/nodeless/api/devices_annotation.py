@@ -77,7 +77,7 @@ class _Reader:
             check_yaml(text, _BOUNDS)
             document = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError) as error:
-            self._fault(PATH, ABSENT, f"is no YAML: {' '.join(str(error).split())}")
+            self._fault(PATH, ABSENT, f"is not YAML: {' '.join(str(error).split())}")
             return []
         return self._list(document, PATH)
 
@@ -138,7 +138,9 @@ class _Reader:
             for name, _ in one.counters:
                 if (one.name, name) not in known:
                     where = at(path, "consumesCounters")
-                    self._fault(where, f"{one.name}/{name}", "is no counter of sharedCounters of this driver")
+                    self._fault(
+                        where, f"{one.name}/{name}", "is not a counter of sharedCounters of this driver"
+                    )
         return [
             Device(
                 f"{path}-{number}",
@@ -224,7 +226,7 @@ class _Reader:
             self._fault(path, given, str(error).partition(" ")[2])
             return None
         if amount < 0 or isinstance(given, bool):
-            self._fault(path, given, "must be a quantity from 0 on")
+            self._fault(path, given, "must be a quantity of 0 or more")
             return None
         return amount
 

@@ -60,7 +60,7 @@ class BlockDeviceV1(Definition):
                         "has(self.snapshotID) || has(self.volumeSize)",
                         "needs volumeSize or snapshotID",
                         lambda ebs: ebs.get("snapshotID") is None and ebs.get("volumeSize") is None,
-                        "as volumeSize: 50Gi",
+                        "for example volumeSize: 50Gi",
                         code=RuleCode.INVALID_BLOCK_DEVICE,
                     ),
                     rule(

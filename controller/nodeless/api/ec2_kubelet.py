@@ -18,7 +18,7 @@ def _quote_names(names: tuple[str, ...]) -> str:
 _SIGNALS = rules(
     rule(
         f"self.all(key, key in [{_quote_names(SIGNALS)}])",
-        "is no eviction signal",
+        "is not an eviction signal",
         lambda signals: [key for key in signals if key not in SIGNALS],
         f"use one of {', '.join(SIGNALS)}",
         code=RuleCode.INVALID_KUBELET_SETTING,
@@ -27,7 +27,7 @@ _SIGNALS = rules(
 _RESERVED = rules(
     rule(
         f"self.all(key, key in [{_quote_names(RESERVABLE)}])",
-        "is no resource that can be reserved",
+        "is not a resource that can be reserved",
         lambda reserved: [key for key in reserved if key not in RESERVABLE],
         f"use one of {', '.join(RESERVABLE)}",
         code=RuleCode.INVALID_KUBELET_SETTING,

@@ -90,7 +90,7 @@ _SPEC_RULES = (
 _TAG_RULES = (
     rule(
         "self.all(key, key != '')",
-        "must have no empty key",
+        "must not have an empty key",
         lambda tags: "" in tags,
         code=RuleCode.INVALID_TAG,
     ),

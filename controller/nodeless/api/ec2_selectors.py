@@ -17,7 +17,7 @@ from nodeless.api.rule_codes import RuleCode
 _TAGS = rules(
     rule(
         "self.all(key, key != '' && self[key] != '')",
-        "must have no empty key and no empty value",
+        "must not have an empty key or an empty value",
         lambda tags: any(key == "" or value == "" for key, value in tags.items()),
         "use * for any value",
         code=RuleCode.INVALID_SELECTOR,
@@ -44,7 +44,7 @@ def _is_malformed(alias: str) -> bool:
 _ALIAS_RULES = rules(
     rule(
         "self.matches('^[a-zA-Z0-9]+@.+$')",
-        "is no alias",
+        "is not an alias",
         _is_malformed,
         "write family@version, as al2023@v20240807 or al2023@latest",
         code=RuleCode.INVALID_FORMAT,
@@ -160,7 +160,7 @@ _NOT_EMPTY = rule(
     "self.size() != 0",
     "must not be empty: nothing would be selected",
     lambda terms: len(terms) == 0,
-    "select by the discovery tag, as tags: {karpenter.sh/discovery: CLUSTER}",
+    "select by the discovery tag, for example tags: {karpenter.sh/discovery: CLUSTER}",
     code=RuleCode.WRONG_LENGTH,
 )
 SUBNET_RULES = (_NOT_EMPTY, _some_member("tags", "id"), _not_all_with("id", "tags"))

@@ -29,7 +29,11 @@ def kubelet_errors(kubelet: Any, path: str) -> Iterator[FieldError]:
         if isinstance(period, str) and not re.fullmatch(DURATION, period):
             where = at(at(path, _GRACE), signal)
             yield FieldError(
-                where, period, "is no duration", "write it as 90s, 1m30s or 2h", code=RuleCode.INVALID_FORMAT
+                where,
+                period,
+                "is not a duration",
+                "write it as 90s, 1m30s or 2h",
+                code=RuleCode.INVALID_FORMAT,
             )
     yield from _pair_errors(kubelet, path)
     for name in ("kubeReserved", "systemReserved"):
@@ -68,7 +72,7 @@ def _signal_errors(signal: str, path: str) -> Iterator[FieldError]:
         yield FieldError(
             at(path, signal),
             ABSENT,
-            "is no eviction signal",
+            "is not an eviction signal",
             did_you_mean(signal, SIGNALS, listed),
             code=RuleCode.INVALID_KUBELET_SETTING,
         )
@@ -88,7 +92,9 @@ def _threshold_errors(threshold: Any, path: str) -> Iterator[FieldError]:
             )
         return
     if not re.fullmatch(_NUMBER, threshold[:-1]):
-        yield FieldError(path, threshold, "is no percentage", "write it as 5%", code=RuleCode.INVALID_FORMAT)
+        yield FieldError(
+            path, threshold, "is not a percentage", "write it as 5%", code=RuleCode.INVALID_FORMAT
+        )
     elif not 0 <= float(threshold[:-1]) <= 100:
         yield FieldError(path, threshold, "must be from 0% to 100%", code=RuleCode.OUT_OF_RANGE)
 
@@ -125,7 +131,7 @@ def _reserved_errors(kubelet: Mapping[str, Any], name: str, path: str) -> Iterat
             yield FieldError(
                 where,
                 ABSENT,
-                "is no resource that can be reserved",
+                "is not a resource that can be reserved",
                 hint,
                 code=RuleCode.INVALID_KUBELET_SETTING,
             )

@@ -93,7 +93,7 @@ _REQUIREMENT_RULES = rules(
     rule(
         "self.all(each, !(each.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(each.values) && "
         "each.values.size() == 1 && int(each.values[0]) >= 0))",
-        "must hold exactly one whole number from 0 on for operators Gt, Lt, Gte and Lte",
+        "must have exactly one whole number of 0 or more for operators Gt, Lt, Gte and Lte",
         _no_bounds,
         code=RuleCode.INVALID_REQUIREMENT,
     ),

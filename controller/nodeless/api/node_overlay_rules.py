@@ -57,7 +57,7 @@ def _requirement_errors(requirement: Mapping[str, Any], path: str) -> Iterator[F
             yield FieldError(
                 at(at(path, "values"), position),
                 value,
-                "must be a whole number from 0 on",
+                "must be a whole number of 0 or more",
                 code=RuleCode.INVALID_REQUIREMENT,
             )
     if not isinstance(key, str):

@@ -30,7 +30,7 @@ DEFAULT_EXPIRE_AFTER = "720h"
 Duration: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": DURATION})]
 
 _IMMUTABLE = "cannot be changed"
-_NEW_POOL = "make a new NodePool, and delete this one when its nodes have moved"
+_NEW_POOL = "create a new NodePool, and delete this one when its nodes have moved"
 
 
 class NodeClassReference(Definition):

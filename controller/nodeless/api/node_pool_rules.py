@@ -19,7 +19,7 @@ from nodeless.model.labels import CAPACITY_TYPE, canonical_key
 _MOST_REPLICAS = 2**31 - 1
 _TEMPLATE = "spec.template.spec"
 _CAPACITY_TYPES = ("on-demand", "spot", "reserved")
-_NEW_POOL = "make a new NodePool, and delete this one when its nodes have moved"
+_NEW_POOL = "create a new NodePool, and delete this one when its nodes have moved"
 
 
 def node_pool_errors(manifest: Mapping[str, Any], old: Any = None) -> Iterator[FieldError]:
@@ -69,7 +69,7 @@ def _requirement_errors(requirement: Mapping[str, Any], path: str) -> Iterator[F
             yield FieldError(
                 at(at(path, "values"), position),
                 value,
-                "must be a whole number from 0 on",
+                "must be a whole number of 0 or more",
                 code=RuleCode.INVALID_REQUIREMENT,
             )
     if isinstance(key, str):

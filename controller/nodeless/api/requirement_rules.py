@@ -130,7 +130,7 @@ def _operator_error(operator: str, values: Any, path: str) -> FieldError:
     return FieldError(
         path,
         operator,
-        "is no operator",
+        "is not an operator",
         did_you_mean(operator, OPERATORS, listed),
         code=RuleCode.UNSUPPORTED_VALUE,
     )
@@ -148,7 +148,7 @@ def _bound_errors(operator: str, values: list[Any], path: str) -> Iterator[Field
         yield FieldError(
             at(path, 0),
             values[0],
-            f"must be a whole number from 0 on for {operator}",
+            f"must be a whole number of 0 or more for {operator}",
             code=RuleCode.INVALID_REQUIREMENT,
         )
 

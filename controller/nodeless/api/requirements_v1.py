@@ -66,7 +66,7 @@ def in_aws_domain(key: str) -> bool:
 
 
 _CORE = "is in the domain karpenter.sh, which is not for labels of pools"
-_AWS = "is no known label of the domain karpenter.k8s.aws"
+_AWS = "is not a known label of the domain karpenter.k8s.aws"
 _NODE_POOL = "is restricted: it is the NodePool's own name"
 _HOST = "is restricted: a pool has more than one node"
 
@@ -194,7 +194,7 @@ def requirement_rules() -> Iterable[Rule]:
         rule(
             "self.all(each, !(each.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(each.values) && "
             "each.values.size() == 1 && int(each.values[0]) >= 0))",
-            "must hold exactly one whole number from 0 on for operators Gt, Lt, Gte and Lte",
+            "must have exactly one whole number of 0 or more for operators Gt, Lt, Gte and Lte",
             lambda listed: _where(
                 listed,
                 lambda requirement: (

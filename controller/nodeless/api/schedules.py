@@ -18,7 +18,7 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 def schedule_defect(text: str) -> str:
     """What keeps a text from being a schedule; empty when it is one."""
     if text.startswith("@"):
-        return "" if text in _WORDS else f"is no schedule: known words are {', '.join(_WORDS)}"
+        return "" if text in _WORDS else f"is not a schedule: known words are {', '.join(_WORDS)}"
     fields = text.split()
     if len(fields) != len(_FIELDS):
         return f"has {len(fields)} fields; a schedule has five"

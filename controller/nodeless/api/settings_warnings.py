@@ -19,7 +19,7 @@ def annotation_warnings(annotations: Any, path: str) -> Iterator[FieldError]:
     """Annotations that no node can carry."""
     for key in annotations if isinstance(annotations, Mapping) else ():
         if isinstance(key, str) and (defects := qualified_name_defects(key)):
-            message = f"is no annotation key ({defects[0]}): nodes cannot carry it"
+            message = f"is not an annotation key ({defects[0]}): nodes cannot carry it"
             yield warning(at(path, key), key, message, code=RuleCode.INVALID_ANNOTATION)
 
 

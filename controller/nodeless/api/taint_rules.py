@@ -49,7 +49,7 @@ def _taint_errors(
         yield FieldError(
             at(path, "effect"),
             effect,
-            "is no effect",
+            "is not an effect",
             did_you_mean(effect, _EFFECTS, listed),
             code=RuleCode.UNSUPPORTED_VALUE,
         )

@@ -55,7 +55,7 @@ def parse_life_span(text: str) -> int | None:
     if text == NEVER:
         return None
     if re.fullmatch(r"([0-9]+[smh])+", text) is None:
-        raise ValueError(f"{text[:64]!r} is no life span; hint: write 720h, 1h30m or Never")
+        raise ValueError(f"{text[:64]!r} is not a duration; hint: write 720h, 1h30m or Never")
     return min(sum(map(_seconds_of, re.findall(r"([0-9]+)([smh])", text))), LONGEST_SPAN)
 
 

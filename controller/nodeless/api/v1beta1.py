@@ -83,7 +83,7 @@ _DISRUPTION_RULES = (
         "self.consolidationPolicy != 'WhenEmpty' || has(self.consolidateAfter)",
         "needs consolidateAfter beside consolidationPolicy WhenEmpty",
         lambda disruption: _when_empty(disruption) and disruption.get("consolidateAfter") is None,
-        "as consolidateAfter: 30s",
+        "for example consolidateAfter: 30s",
         code=RuleCode.INCOMPLETE_FIELDS,
     ),
     rule(

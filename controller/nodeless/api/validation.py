@@ -166,7 +166,7 @@ def _annotation_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[Fiel
     if packing is not None and packing not in PACKINGS:
         path = at("metadata.annotations", PACKING_ANNOTATION)
         yield FieldError(
-            path, packing, "is no packing", f"use {' or '.join(PACKINGS)}", code=RuleCode.UNSUPPORTED_VALUE
+            path, packing, "is not a packing", f"use {' or '.join(PACKINGS)}", code=RuleCode.UNSUPPORTED_VALUE
         )
 
 

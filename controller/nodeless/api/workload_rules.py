@@ -62,7 +62,7 @@ def _errors(manifest: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterato
     for key, value in _mapping(metadata.get("labels")).items():
         if value is not None and not isinstance(value, str):
             where = at("metadata.labels", str(key))
-            yield FieldError(where, value, "is no text", "put it in quotes", code=RuleCode.WRONG_TYPE)
+            yield FieldError(where, value, "is not a text", "put it in quotes", code=RuleCode.WRONG_TYPE)
     if kind == "Pod":
         yield from _pod_errors(spec, "spec")
         yield from _lost_work_warnings(metadata, "metadata")
@@ -151,7 +151,7 @@ def _restart_errors(kind: str, template: _Template) -> Iterator[FieldError]:
         yield _missing(path)
     elif given is not None and given not in allowed:
         hint = " or ".join(allowed)
-        yield FieldError(path, given, f"is no policy of a {kind}", hint, code=RuleCode.UNSUPPORTED_VALUE)
+        yield FieldError(path, given, f"is not a policy of a {kind}", hint, code=RuleCode.UNSUPPORTED_VALUE)
 
 
 def _selector_errors(
@@ -164,7 +164,7 @@ def _selector_errors(
             yield _missing(path)
         return
     if not isinstance(given, Mapping):
-        yield FieldError(path, given, "is no object", code=RuleCode.WRONG_TYPE)
+        yield FieldError(path, given, "is not an object", code=RuleCode.WRONG_TYPE)
         return
     plain = manifest["kind"] == "ReplicationController"
     wanted = given if plain else _mapping(given.get("matchLabels"))
@@ -190,12 +190,14 @@ def _term_errors(terms: list[Mapping[str, Any]], path: str) -> Iterator[FieldErr
         key, operator, values = (term.get(member) for member in ("key", "operator", "values"))
         place, code = f"{path}[{index}]", RuleCode.INVALID_SELECTOR
         if not isinstance(key, str) or not key:
-            yield FieldError(f"{place}.key", key, "is no key of a label", code=code)
+            yield FieldError(f"{place}.key", key, "is not a label key", code=code)
         else:
             yield from label_errors({key: None}, f"{place}.key")
         if not isinstance(operator, str) or operator not in _OPERATORS:
             hint = ", ".join(_OPERATORS)
-            yield FieldError(f"{place}.operator", operator, "is no operator of a selector", hint, code=code)
+            yield FieldError(
+                f"{place}.operator", operator, "is not an operator of a selector", hint, code=code
+            )
         elif not isinstance(values, list | None) or bool(values) is not _OPERATORS[operator]:
             message = (
                 f"{'must be a list of values' if _OPERATORS[operator] else 'must be left out'} for {operator}"

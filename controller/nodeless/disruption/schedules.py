@@ -65,7 +65,7 @@ def parse_schedule(text: str) -> Schedule:
     """Raises ValueError for a text that is no schedule."""
     fields = _WORDS.get(text, text).split()
     if len(fields) != 5:
-        raise ValueError(f"{text!r} is no schedule; hint: write five cron fields, or @daily")
+        raise ValueError(f"{text!r} is not a schedule; hint: write five cron fields, or @daily")
     minute, hour, day, month, weekday = fields
     return Schedule(
         minutes=tuple(sorted(_values(minute, 0, 59, {}))),

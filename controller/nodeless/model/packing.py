@@ -14,4 +14,4 @@ PACKING_ANNOTATION = "nodeless.dev/packing"
 
 def packing_defect(packing: object) -> str:
     """What is wrong with the name of a packing; empty when it is known."""
-    return "" if packing in PACKINGS else f"is no packing; hint: use {' or '.join(PACKINGS)}"
+    return "" if packing in PACKINGS else f"is not a packing; hint: use {' or '.join(PACKINGS)}"
