@@ -96,6 +96,30 @@ class LaunchRequest:
         return candidates_for(self.claim.requirements, self.claim.requests, roomy)
 
 
+class LatestCandidates:
+    """The candidates of the request that was asked about last, found again only where it is another one.
+
+    To look through a catalog of every instance type takes as long as all the rest of a launch, so it is not
+    done again for a request of equal claims from the same catalog. What else a launch template is made of
+    changes no candidates.
+    """
+
+    def __init__(self) -> None:
+        self._found: tuple[tuple[NodeClaim, ...], tuple[InstanceType, ...], Candidates | None] | None = None
+
+    def of(self, launch_request: LaunchRequest) -> Candidates | None:
+        """What would do for each of the request's claims at this moment."""
+        claims, instance_types = launch_request.claims, launch_request.instance_types
+        if self._found is not None:
+            known_claims, known_types, candidates = self._found
+            # `Catalogs` returns the same tuple until something changes: no need to compare every offering.
+            if known_types is instance_types and known_claims == claims:
+                return candidates
+        candidates = launch_request.candidates()
+        self._found = claims, instance_types, candidates
+        return candidates
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A request to send, with what its answer is read by."""
@@ -127,10 +151,15 @@ class LaunchRequestBuilder:
         #: The user data of node classes that was found to be nearly too long.
         self._warned: dict[str, str | None] = {}
 
-    async def prepare_template(self, launch_request: LaunchRequest) -> None:
-        """Have the launch templates exist that the claim would use at this moment."""
-        candidates = launch_request.candidates()
-        if candidates is not None and launch_request.node_class.launch_template is None:
+    async def prepare_template(self, launch_request: LaunchRequest, latest: LatestCandidates) -> None:
+        """Have the launch templates exist that the claim would use at this moment.
+
+        `latest` are the candidates of the same claim's last request, where there was one.
+        """
+        if launch_request.node_class.launch_template is not None:
+            return
+        candidates = latest.of(launch_request)
+        if candidates is not None:
             await self._ensure(launch_request, candidates)
 
     async def prepare(self, launch_request: LaunchRequest, attempt: int) -> Prepared:

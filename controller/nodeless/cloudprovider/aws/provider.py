@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Container, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -30,7 +30,11 @@ from nodeless.cloudprovider.aws.instance_statuses import InstanceStatuses
 from nodeless.cloudprovider.aws.instance_types import InstanceTypes
 from nodeless.cloudprovider.aws.instances import Instances
 from nodeless.cloudprovider.aws.interruption_queue import InterruptionQueue
-from nodeless.cloudprovider.aws.launch_requests import LaunchRequest, LaunchRequestBuilder
+from nodeless.cloudprovider.aws.launch_requests import (
+    LatestCandidates,
+    LaunchRequest,
+    LaunchRequestBuilder,
+)
 from nodeless.cloudprovider.aws.launch_templates import LaunchTemplates
 from nodeless.cloudprovider.aws.launching import Launcher
 from nodeless.cloudprovider.aws.placement_groups import PlacementGroups
@@ -74,6 +78,15 @@ _STALE_REASONS = frozenset(
 
 #: What a node class that no pool uses is rehearsed with: any type that its images can start.
 REHEARSAL = Pool(Reference(NODE_POOL_KIND, "validation"), Reference(EC2_NODE_CLASS, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Warmed:
+    """A pool that is kept warm, with its node class and what its usual launch would choose from."""
+
+    pool: Pool
+    node_class: NodeClass
+    latest: LatestCandidates = field(default_factory=LatestCandidates)
 
 
 class AwsProvider:
@@ -128,7 +141,7 @@ class AwsProvider:
         self._statuses = InstanceStatuses(self._session, clock)
         name = settings.interruption_queue
         self._queue = InterruptionQueue(self._session, name) if name else None
-        self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
+        self._warmed: dict[str, _Warmed] = {}
         self._refresh_task: asyncio.Task[None] | None = None
         self._ahead: asyncio.Task[None] | None = None
         self.use(settings)
@@ -183,10 +196,12 @@ class AwsProvider:
 
     async def warm(self, pool: Pool, node_class: NodeClass) -> None:
         """Fetch ahead and keep current what a launch needs, and make the pool's usual launch template."""
-        self._warmed[pool.key] = (pool, node_class)
+        known = self._warmed.get(pool.key)
+        latest = LatestCandidates() if known is None else known.latest
+        warmed = self._warmed[pool.key] = _Warmed(pool, node_class, latest)
         if self._refresh_task is None:
             self._refresh_task = asyncio.create_task(self._keep_warm())
-        await self._warm(pool, node_class)
+        await self._warm(warmed)
 
     def forget(self, pool: Reference) -> None:
         """Stop keeping a pool warm: it is gone."""
@@ -360,8 +375,8 @@ class AwsProvider:
 
     async def clean_up(self, node_class: NodeClass) -> int:
         """See the Protocol."""
-        for key, (_, each) in list(self._warmed.items()):
-            if each.key == node_class.key:
+        for key, warmed in list(self._warmed.items()):
+            if warmed.node_class.key == node_class.key:
                 del self._warmed[key]
         self._dry_runs.forget(node_class)
         await self._templates.delete_of(node_class.reference.name)
@@ -411,11 +426,11 @@ class AwsProvider:
         # Launched for a group: that it is this claim's is known here alone until the claim bears its id.
         return replace(instance, tags={**instance.tags, NODE_CLAIM: claim})
 
-    async def _warm(self, pool: Pool, node_class: NodeClass) -> None:
-        launch_request = await self._usual_order(pool, node_class)
-        if self._is_rehearsed(node_class):
-            self._dry_runs.assert_not_refused(node_class, launch_request.resolved)
-        await self._preparer.prepare_template(launch_request)
+    async def _warm(self, warmed: _Warmed) -> None:
+        launch_request = await self._usual_order(warmed.pool, warmed.node_class)
+        if self._is_rehearsed(warmed.node_class):
+            self._dry_runs.assert_not_refused(warmed.node_class, launch_request.resolved)
+        await self._preparer.prepare_template(launch_request, warmed.latest)
 
     async def _usual_order(self, pool: Pool, node_class: NodeClass) -> LaunchRequest:
         """What a pod that asks for nothing special would have launched."""
@@ -435,13 +450,14 @@ class AwsProvider:
         while True:
             await asyncio.sleep(_ROUND)
             rounds += 1
-            for pool, node_class in list(self._warmed.values()):
+            for warmed in list(self._warmed.values()):
+                key = warmed.pool.key
                 try:
-                    await self._warm(pool, node_class)
+                    await self._warm(warmed)
                 except CloudError as error:
-                    self._log.warning("cannot prepare for launches", pool=pool.key, error=str(error))
+                    self._log.warning("cannot prepare for launches", pool=key, error=str(error))
                 except Exception as error:  # of one pool: the others stay warm
-                    self._log.error("cannot prepare for launches", pool=pool.key, error=type(error).__name__)
+                    self._log.error("cannot prepare for launches", pool=key, error=type(error).__name__)
             if rounds % _SWEEP_ROUNDS == 0:
                 await self._sweep()
 
