@@ -12,19 +12,23 @@ from nodeless.controllers.nodeclaim.controller import ClaimLoop
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
 from nodeless.model.conditions import Condition
+from nodeless.model.pools import NodeClass
 from nodeless.operator.metrics import Metrics
 from tests.disruption.world import a_provisioner, node_of
 
 POOL = a_provisioner()
+NOT_READY = Condition("Ready", "False", "NoSubnets", "", 0.0)
+CLASS = NodeClass(POOL.node_class, generation=1, conditions=(NOT_READY,))
 OTHER = a_provisioner("other")
 HELD = {"cpu": 8_000}
 
 
 @pytest.fixture
 def waiting():
-    """Gives the claims that wait for a step after the pool was seen as it is given."""
+    """Gives the claims that wait for a step after the pool or the node class was seen as it is given."""
     cluster = Cluster()
     cluster.handle(events.PoolSeen(POOL))
+    cluster.handle(events.NodeClassSeen(CLASS))
     for name, pool in (("a", POOL), ("b", POOL), ("c", OTHER)):
         claim, node = node_of(pool, name, "small")
         cluster.handle(events.ClaimSeen(claim))
@@ -32,8 +36,9 @@ def waiting():
     executor = SimpleNamespace(instances=SimpleNamespace(gone=set()))
     loop = ClaimLoop(cluster, executor, SimpleNamespace(), Metrics())
 
-    def after(pool):
-        cluster.handle(events.PoolSeen(pool))
+    def after(seen):
+        is_class = isinstance(seen, NodeClass)
+        cluster.handle(events.NodeClassSeen(seen) if is_class else events.PoolSeen(seen))
         return set(loop._queue._ready)
 
     return after
@@ -56,3 +61,27 @@ def test_a_pool_that_only_reports_what_its_nodes_hold_has_none_of_them_look(wait
 )
 def test_a_pool_that_wants_something_else_has_all_of_its_claims_look(waiting, change):
     assert waiting(replace(POOL, status_resources=HELD, **change)) == {"a", "b"}
+
+
+def test_a_node_class_that_is_seen_again_as_it_was_has_none_of_them_look(waiting):
+    """Its status lists subnets by their free addresses: that order changes with each launch."""
+    assert waiting(replace(CLASS)) == set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"conditions": (Condition("Ready", "True", "Ready", "", 0.0),)},
+        {"user_data": "echo hello", "generation": 2},
+        {"invalid": "amiFamily: unknown"},
+        {"deletion_timestamp": 1.0},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_node_class_that_has_changed_has_all_claims_look_that_use_it(waiting, change):
+    """What it selects or says now may be what made their launches fail."""
+    assert waiting(replace(CLASS, **change)) == {"a", "b", "c"}
+
+
+def test_a_node_class_that_no_claim_uses_has_none_of_them_look(waiting):
+    assert waiting(NodeClass(replace(POOL.node_class, name="another"))) == set()

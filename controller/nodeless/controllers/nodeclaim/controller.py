@@ -117,7 +117,9 @@ class ClaimLoop:
             case events.BuffersPlaced():
                 self._on_kept_room(before, after)
             case events.NodeClassSeen(node_class):
-                self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
+                # Its status lists subnets by their free addresses, so it is written while nodes come and go.
+                if node_class != before.node_classes.get(node_class.key):
+                    self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
             case _:
                 self._on_device_event(event, after)
 
