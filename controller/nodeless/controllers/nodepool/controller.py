@@ -107,11 +107,7 @@ class PoolLoop:
     def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
         match event:
             case events.PoolSeen(pool):
-                self._queue.add(pool.key)
-                known = before.pools.get(pool.key)
-                if known is None or known.generation != pool.generation:
-                    # Whether its images can be started depends on its pools.
-                    self._queue.add(str(pool.node_class))
+                self._on_pool(before.pools.get(pool.key), pool)
             case events.PoolGone(key) if key in before.pools:
                 self._boundary.record_success(key)
                 self._cloud.forget(before.pools[key].reference)
@@ -139,6 +135,16 @@ class PoolLoop:
 
     def _outcome(self, before: Snapshot, claim: NodeClaim) -> bool | None:
         return launch_outcome(before.claims.get(claim.name), claim, self._timing.claims)
+
+    def _on_pool(self, known: Pool | None, seen: Pool) -> None:
+        """Follow what a user changed at once; what we wrote ourselves must not start the next round."""
+        if known is not None and seen.wants_the_same(known):
+            self._queue.add_in(seen.key, _ECHO_SECONDS)
+            return
+        self._queue.add(seen.key)
+        if known is None or known.generation != seen.generation:
+            # Whether its images can be started depends on its pools.
+            self._queue.add(str(seen.node_class))
 
     def _on_class(self, known: NodeClass | None, seen: NodeClass, snapshot: Snapshot) -> None:
         """Follow what a user changed at once; what we wrote ourselves must not start the next round."""

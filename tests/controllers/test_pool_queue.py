@@ -1,0 +1,99 @@
+"""Given a change of a pool, how soon is it looked at?
+
+The cluster's state is given by events; no step is taken, only what waits for one is counted.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from nodeless.controllers.nodepool.controller import PoolLoop
+from nodeless.kube.cluster import Cluster
+from nodeless.model import events
+from nodeless.model.conditions import Condition
+from nodeless.model.pools import NodeClass
+from nodeless.operator.metrics import Metrics
+from tests.disruption.world import a_provisioner
+
+POOL = a_provisioner()
+REPORTED = {
+    "status_resources": {"cpu": 8_000},
+    "status_nodes": 2,
+    "status_node_class_generation": 3,
+    "conditions": (Condition("Ready", "True", "Ready", "", 0.0),),
+}
+
+
+class Cloud:
+    """Forgets pools that are gone."""
+
+    def forget(self, pool):
+        pass
+
+
+class Pools:
+    """A loop over pools that takes no step, and what waits for one."""
+
+    def __init__(self):
+        self.cluster = Cluster()
+        self._loop = PoolLoop(
+            SimpleNamespace(), self.cluster, Cloud(), SimpleNamespace(), SimpleNamespace(), Metrics()
+        )
+
+    def see(self, pool):
+        self.cluster.handle(events.PoolSeen(pool))
+
+    def take_all(self):
+        self._loop._queue._ready.clear()
+
+    @property
+    def now(self):
+        return set(self._loop._queue._ready)
+
+    @property
+    def later(self):
+        return set(self._loop._queue._due)
+
+
+@pytest.fixture
+def pools():
+    """The pool and its class are known, and were looked at."""
+    pools = Pools()
+    pools.cluster.handle(events.NodeClassSeen(NodeClass(POOL.node_class)))
+    pools.see(POOL)
+    assert POOL.key in pools.now
+    pools.take_all()
+    return pools
+
+
+@pytest.mark.parametrize("member", REPORTED)
+def test_a_status_that_comes_back_is_looked_at_a_moment_later(pools, member):
+    """It is our own, most often, and each claim that changes writes one; somebody else's is corrected."""
+    pools.see(replace(POOL, **{member: REPORTED[member]}))
+    assert pools.now == set()
+    assert pools.later == {POOL.key}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"generation": 7},
+        {"limits": {"cpu": 1_000}},
+        {"finalizers": ("example.com/wait",)},
+        {"deletion_timestamp": 1.0},
+        {"own_annotations": {"nodeless.dev/pause": "true"}},
+        {"invalid": "spec.requirements: what is this?"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_pool_that_somebody_changed_is_looked_at_at_once(pools, change):
+    pools.see(replace(POOL, **REPORTED, **change))
+    assert POOL.key in pools.now
+
+
+def test_a_pool_that_comes_again_is_looked_at_at_once(pools):
+    pools.cluster.handle(events.PoolGone(POOL.key))
+    pools.take_all()
+    pools.see(POOL)
+    assert POOL.key in pools.now
