@@ -72,7 +72,7 @@ def at(path: str, key: str | int) -> str:
         return f"{path}[{key}]"
     if len(key) > _LONGEST_KEY:
         key = f"{key[:_SHOWN]}…"
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+    if key.isascii() and key.isidentifier():
         return f"{path}.{key}" if path else key
     return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
 
