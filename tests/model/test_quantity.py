@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.model.quantity import (
+    LARGEST,
     QuantityError,
     format_milli,
     format_units,
@@ -54,6 +55,21 @@ def test_what_is_no_quantity_is_refused_with_the_text_and_a_hint(text):
     with pytest.raises(QuantityError, match="hint: ") as refused:
         parse_decimal(text)
     assert refused.value.text == text
+
+
+@pytest.mark.parametrize("text", ["0.25", " 1536Mi ", "2" * 30, "0" * 40 + "7", "4GB", "9" * 40 + "GB"])
+def test_a_text_says_the_same_each_time_however_long_it_is(text):
+    """Short ones are kept as they were read the first time."""
+
+    def read():
+        try:
+            return parse_decimal(text)
+        except QuantityError as refused:
+            return refused.text
+
+    first = read()
+    assert [read(), read()] == [first, first]
+    assert first == (text if text.endswith("B") else min(parse_decimal("0" * 40 + text.strip()), LARGEST))
 
 
 @given(st.integers(0, 2**62))

@@ -7,6 +7,7 @@ units (bytes, pieces), rounded up as Kubernetes' scheduler rounds a request
 
 import re
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 
 _PATTERN = re.compile(r"^([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$")
 _SUFFIXES = {
@@ -34,6 +35,8 @@ _MOST_EXPONENT_DIGITS = 8
 LARGEST = Decimal(2**70)
 #: Characters of a text that is no quantity which are shown.
 _SHOWN = 64
+#: How many amounts are kept as they were read, and how many characters each has at most.
+_KEPT, _LONGEST_KEPT = 4096, 32
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
@@ -52,16 +55,25 @@ def parse_decimal(text: str | int | float) -> Decimal:
     """The exact value of a quantity, of `LARGEST` at most in magnitude. Raises QuantityError."""
     if isinstance(text, int):
         return Decimal(min(max(text, -int(LARGEST)), int(LARGEST)))
-    match = _PATTERN.match(str(text).strip())
+    text = str(text)
+    return _read_again(text) if len(text) <= _LONGEST_KEPT else _read(text)
+
+
+def _read(text: str) -> Decimal:
+    match = _PATTERN.match(text.strip())
     if match is None:
-        raise QuantityError(str(text))
+        raise QuantityError(text)
     sign, number, exponent, suffix = match.groups()
     if exponent and len(exponent) > _MOST_EXPONENT_DIGITS:
-        raise QuantityError(str(text))
+        raise QuantityError(text)
     if exponent and abs(int(exponent[1:])) > _LARGEST_EXPONENT:
-        raise QuantityError(str(text))
+        raise QuantityError(text)
     value = min(Decimal(number + (exponent or "")) * _SUFFIXES[suffix or ""], LARGEST)
     return -value if sign == "-" else value
+
+
+#: The pods of a workload name the same amounts, each pod in each of its events.
+_read_again = lru_cache(_KEPT)(_read)
 
 
 def parse_units(text: str | int | float) -> int:
