@@ -117,6 +117,29 @@ def test_a_throttled_lane_pauses_and_asks_again_and_the_others_do_not_wait(tmp_p
     assert asked.count("/api/v1/nodes/a") == 2
 
 
+def test_a_connection_serves_again_as_long_as_the_server_keeps_it(tmp_path, monkeypatch):
+    """Evictions and writes come in bursts, with pauses between them."""
+    passed = [0.0]
+    # When a connection was last used, as aiohttp counts it.
+    monkeypatch.setattr("aiohttp.connector.monotonic", lambda: passed[0])
+    used = []
+
+    async def answer(request):
+        used.append(request.transport.get_extra_info("peername"))
+        return web.json_response({})
+
+    async def scenario():
+        async with served(answer, tmp_path, monkeypatch) as client:
+            for pause in (0.0, 59.0, 61.0):
+                passed[0] += pause
+                await client.get("/api/v1/nodes")
+
+    asyncio.run(scenario())
+    first, after_a_pause, after_a_longer_one = used
+    assert after_a_pause == first
+    assert after_a_longer_one != first
+
+
 def test_a_server_that_throttles_for_ever_is_given_up(tmp_path, monkeypatch):
     async def answer(_request):
         return web.Response(status=429, headers={"Retry-After": "0"}, text="Too many requests")

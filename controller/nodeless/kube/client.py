@@ -41,6 +41,9 @@ SILENCE_SECONDS = 5.0
 #: The kernel asks a peer that has been silent for five seconds every two, and gives it up after three
 #: questions, or when what was sent stays unacknowledged for as long (milliseconds).
 _KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 11_000}
+#: Seconds for which a connection without a request is kept: the API server closes it after 90, and to open
+#: another one takes more processor time than several requests.
+_IDLE_SECONDS = 60.0
 #: Bytes that are read ahead of us on a connection.
 _READ_BUFFER = 1024 * 1024
 #: Bytes of an answer that are read: seven objects of the largest kind that etcd's default lets in.
@@ -159,6 +162,7 @@ class ApiClient:
                 connector=aiohttp.TCPConnector(
                     ssl=_ssl_context(self._configuration),
                     limit=lane.connections,
+                    keepalive_timeout=_IDLE_SECONDS,
                     socket_factory=_watched_socket,
                 ),
                 read_bufsize=_READ_BUFFER,
