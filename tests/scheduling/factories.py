@@ -207,7 +207,8 @@ def domains(seen: Snapshot, key: str, app: str = "web") -> dict[str, int]:
 
 
 def daemon(name: str = "agent", cpu: str = "0", memory: str = "0", **fields: object) -> DaemonSet:
-    return DaemonSet(name, "default", name, pods(1, cpu, memory, name=name, **fields)[0].shape)
+    made = pods(1, cpu, memory, name=name, **fields)[0]
+    return DaemonSet(name, made.namespace, name, made.shape, made.labels)
 
 
 def pool(

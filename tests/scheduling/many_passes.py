@@ -28,7 +28,7 @@ from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirements
-from nodeless.model.resources import Resources
+from nodeless.model.resources import Resources, total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from nodeless.model.volumes import PersistentVolumeClaim, Volume
@@ -95,6 +95,7 @@ class World:
     def look(self, *, written: bool = True) -> Plan:
         """One pass: what it plans is checked, and written as claims unless all writes fail."""
         self.now += 10
+        self._start_daemons()
         before = self.seen()
         plan = solve(before, dict.fromkeys(self.pools, self.types), self.policy)
         self._checked(before, plan)
@@ -183,8 +184,10 @@ class World:
         """A node is gone with its claim; its pods wait again."""
         self.claims.pop(name, None)
         self.nodes.pop(name, None)
-        for key, pod in self.pods.items():
-            if pod.node_name == name:
+        for key, pod in list(self.pods.items()):
+            if pod.node_name == name and pod.owned_by_daemon_set:
+                del self.pods[key]
+            elif pod.node_name == name:
                 self.pods[key] = replace(pod, node_name="", phase="Pending", unschedulable=True)
         self.settled = None
 
@@ -204,6 +207,7 @@ class World:
 
         `as_planned`: each only goes where the last pass meant it to be.
         """
+        self._start_daemons()
         cluster = self.cluster()
         bound = 0
         waiting = self.pending
@@ -315,10 +319,20 @@ class World:
         return cluster, wanted
 
     def _daemons_to_come(self, host: Host) -> Iterator[Pod]:
+        there = {pod.key for pod in host.pods}
         for key, one in self.daemon_sets.items():
-            pod = Pod(key, "kube-system", f"{one.name}-{host.name}", one.shape)
-            if accepts(pod, host) and tolerates(one.shape.tolerations, host.taints):
-                yield pod
+            pod = Pod(key, one.namespace, f"{one.name}-{host.name}", one.shape, labels=one.labels)
+            if pod.key not in there and accepts(pod, host) and tolerates(one.shape.tolerations, host.taints):
+                yield running(pod, host.name, daemon_set=one.name)
+
+    def _start_daemons(self) -> None:
+        """Nodes that are up get the pods of their DaemonSets, where there is room."""
+        cluster = self.cluster()
+        for host in cluster.hosts.values():
+            for pod in list(self._daemons_to_come(host)):
+                if cluster.obstacle(pod, host) is None:
+                    self.pods[pod.key] = pod
+                    host.pods.append(pod)
 
     def _finish(self, hosts: dict[str, Host], name: str, claim: NodeClaim, which: int) -> None:
         if name in hosts and hosts[name].labels.get(INITIALIZED):
@@ -350,12 +364,29 @@ class World:
             if _undecided(pod, plan, before):
                 continue
             for own, kind, host in candidates:
-                if self._affordable(before, plan, own, kind):
+                if self._affordable(before, plan, own, kind) and self._has_room(pod, own, kind, candidates):
                     alone = replace(host, pods=list(self._daemons_to_come(host)))
-                    assert world.obstacle(pod, alone) is not None, (
+                    made = replace(world, hosts={**world.hosts, alone.name: alone})
+                    assert made.obstacle(pod, alone) is not None, (
                         f"a {host.name} would take {pod.key}: "
                         f"{next(str(each) for each in plan.refusals if each.pod == pod.key)}"
                     )
+
+    def _has_room(
+        self, pod: Pod, own: Pool, kind: InstanceType, candidates: Iterable[tuple[Pool, InstanceType, Host]]
+    ) -> bool:
+        """Whether a type has room for a pod beside every daemon that may come to one of its nodes.
+
+        Room is counted for a type, wherever its node is and whatever it is labeled.
+        """
+        daemons = {
+            daemon.owners[0].name: daemon
+            for pool, other, host in candidates
+            if pool is own and other is kind
+            for daemon in self._daemons_to_come(host)
+        }
+        requested = total(dict(each.shape.requests) for each in (pod, *daemons.values()))
+        return all(kind.allocatable.get(name, 0) >= amount for name, amount in requested.items())
 
     def _for_sale(self) -> Iterator[tuple[Pool, InstanceType, Host]]:
         """Every node that any pool could make, limits apart; labels with several values once for each."""

@@ -35,6 +35,7 @@ RACK = "example.com/rack"
 TEAM = Taint("team", "NoSchedule")
 ZONES = ("z1", "z2", "z3")
 APPS = ("a", "b", "c")
+AGENT = "agent"
 TYPES = (
     *(instance_type(f"m{cpu}", cpu, 4 * cpu) for cpu in (1, 2, 4, 8, 16, 64)),
     *(instance_type(f"c{cpu}", cpu, 2 * cpu, price=0.15 * cpu) for cpu in (2, 4, 8, 32, 64)),
@@ -78,10 +79,33 @@ def terms(draw):
     return beside(draw(KEYS), draw(SOME_APP), weight=draw(st.sampled_from([None, None, 10])))
 
 
+#: Affinity and anti-affinity of pods about the pods of DaemonSets, which bear a label of their own.
+ABOUT_DAEMONS = st.sampled_from(
+    [
+        *[{}] * 6,
+        {"affinity": (beside(HOSTNAME, AGENT),)},
+        {"affinity": (beside(ZONE, AGENT),)},
+        {"anti_affinity": (beside(HOSTNAME, AGENT),)},
+    ]
+)
+#: What DaemonSets ask of nodes.
+SELECTED = st.sampled_from(
+    [
+        {},
+        {},
+        {"selector": {ZONE: "z1"}},
+        {"selector": {RACK: "r1"}},
+        {"required_terms": (term(needs(RACK, "NotIn", "r1")),)},
+        {"required_terms": (term(needs(CAPACITY_TYPE, "In", SPOT)), term(needs(ZONE, "In", "z3")))},
+        {"required_terms": (term(needs(ARCH, "In", "arm64")),)},
+    ]
+)
+
+
 @st.composite
 def workloads(draw):
     """What the pods of one workload have in common."""
-    return {
+    drawn = {
         "number": draw(st.integers(1, 6)),
         "cpu": draw(SIZES),
         "memory": draw(st.sampled_from(["0", "1Gi", "6Gi"])),
@@ -94,6 +118,8 @@ def workloads(draw):
         "tolerations": draw(st.sampled_from([(), (), (Toleration("team", "Exists"),)])),
         "volume": draw(st.sampled_from([None, None, None, "z1", "z3"])),
     }
+    about_daemons = draw(ABOUT_DAEMONS)
+    return {**drawn, **{key: (*drawn[key], *rules) for key, rules in about_daemons.items()}}
 
 
 @st.composite
@@ -150,7 +176,7 @@ class ManyPasses(RuleBasedStateMachine):
     def speaking_of_workloads(self, asked):
         """Spread counts the workload's own pods; affinity is about those or about an earlier workload's."""
         own = f"w{self.number}"
-        names = {"a": own, "b": f"w{self.number - 1}", "c": f"w{self.number - 2}"}
+        names = {"a": own, "b": f"w{self.number - 1}", "c": f"w{self.number - 2}", AGENT: AGENT}
 
         def about(rule, name):
             return replace(rule, selector=selecting(app=name))
@@ -173,10 +199,23 @@ class ManyPasses(RuleBasedStateMachine):
         self.world.remove(data.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True)))
 
     @precondition(lambda self: len(self.world.daemon_sets) < 2)
-    @rule(cpu=st.sampled_from(["100m", "500m"]), anywhere=st.booleans())
-    def a_daemon_set_comes(self, cpu, anywhere):
-        tolerations = (Toleration("", "Exists"),) if anywhere else ()
-        one = daemon(f"agent-{len(self.world.daemon_sets)}", cpu, tolerations=tolerations)
+    @rule(
+        cpu=st.sampled_from(["100m", "500m"]),
+        anywhere=st.booleans(),
+        selected=SELECTED,
+        named=st.booleans(),
+        apart=st.sampled_from(["", "", "", *APPS]),
+    )
+    def a_daemon_set_comes(self, cpu, anywhere, selected, named, apart):
+        """`named`: rules of pods may be about its pods; `apart`: its pods want no node with such pods."""
+        one = daemon(
+            f"agent-{len(self.world.daemon_sets)}",
+            cpu,
+            labels={"app": AGENT} if named else {},
+            tolerations=(Toleration("", "Exists"),) if anywhere else (),
+            anti_affinity=(beside(HOSTNAME, apart),) if apart else (),
+            **selected,
+        )
         self.world.daemon_sets[one.key] = one
         self.world.settled = None
 

@@ -200,9 +200,9 @@ def _fields(of: object) -> dict[str, object]:
 def decode_daemon_set(raw: bytes) -> model.DaemonSet:
     """A DaemonSet from its JSON, with the shape of the pods that it makes."""
     document = _DAEMON_SET.decode(raw)
-    metadata = document.metadata
+    metadata, template = document.metadata, document.spec.template
     return model.DaemonSet(
-        metadata.uid, metadata.namespace, metadata.name, shape_of(document.spec.template.spec)
+        metadata.uid, metadata.namespace, metadata.name, shape_of(template.spec), template.metadata.labels
     )
 
 

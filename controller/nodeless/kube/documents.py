@@ -243,8 +243,13 @@ class PodOutline(msgspec.Struct):
     status: OutlineStatus = msgspec.field(default_factory=OutlineStatus)
 
 
+class TemplateMetadata(msgspec.Struct):
+    labels: dict[str, str] = {}
+
+
 class PodTemplate(msgspec.Struct):
     spec: PodSpec
+    metadata: TemplateMetadata = msgspec.field(default_factory=TemplateMetadata)
 
 
 class CapacityBufferReference(msgspec.Struct):
@@ -318,10 +323,6 @@ class VerticalPodAutoscaler(msgspec.Struct):
     metadata: Metadata
     spec: VerticalPodAutoscalerSpec = msgspec.field(default_factory=VerticalPodAutoscalerSpec)
     status: VerticalPodAutoscalerStatus | None = None
-
-
-class TemplateMetadata(msgspec.Struct):
-    labels: dict[str, str] = {}
 
 
 class SourceTemplate(msgspec.Struct):

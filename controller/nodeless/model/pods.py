@@ -259,6 +259,8 @@ class DaemonSet:
     namespace: str
     name: str
     shape: PodShape
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Labels of its pods."""
 
     @property
     def key(self) -> str:

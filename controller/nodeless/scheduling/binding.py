@@ -144,7 +144,9 @@ class _Scheduler:
     def __init__(self, inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim]) -> None:
         meter = Meter()
         self._inputs, self._nodes = inputs, nodes
-        self._topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter)
+        self._topology = Topology(
+            inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter, inputs.daemons_to_come
+        )
         self._existing = Existing(inputs.slots, inputs.resources, self._topology, meter)
         self._count = len(inputs.slots) + len(nodes)
         rows = [node.by_price()[0] for node in nodes]

@@ -85,6 +85,7 @@ from nodeless.scheduling.pods.requests import planned_whole
 from nodeless.scheduling.pods.volumes import Volumes
 from nodeless.scheduling.pods.zone_ids import ZoneIds
 from nodeless.scheduling.policy import STRICT, Policy
+from nodeless.scheduling.topology.daemon_pods import DaemonPods
 from nodeless.state.expected import expected_places, place_of
 
 #: The part of a pass after which no cheaper plan is looked for.
@@ -214,10 +215,13 @@ def _plan_of_pods(
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     classes = [_with_choice(pods, usable, policy) for pods in classes]
     slots = existing_slots(devices.in_snapshot(), by_pool, axis, volumes)
+    daemon_pods = DaemonPods(profiles, by_pool.values(), slots, meter)
+    classes = [_apply(daemon_pods, pods) for pods in classes]
     inputs = SchedulingInput(
         snapshot,
         replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
         profiles,
+        daemon_pods.to_come,
         slots,
         by_pool,
         usable,
@@ -288,6 +292,11 @@ def _plan_of_pods(
 def _with_choice(pods: PodClass, tables: Sequence[PoolTable], policy: Policy) -> PodClass:
     with about(pods.pods):
         return with_choice(pods, tables, policy)
+
+
+def _apply(daemon_pods: DaemonPods, pods: PodClass) -> PodClass:
+    with about(pods.pods):
+        return daemon_pods.apply(pods)
 
 
 def _bound(

@@ -110,8 +110,8 @@ def daemon_set_of(manifest: Mapping[str, Any], admission: Admission) -> DaemonSe
         name = template.name
     else:
         template = PodSet("spec.template", mapping_at(manifest, "spec.template"), 1, name)
-    shape = _pod(template, namespace, admission).shape
-    return DaemonSet(f"DaemonSet/{namespace}/{name}", namespace, name, shape)
+    made = _pod(template, namespace, admission)
+    return DaemonSet(f"DaemonSet/{namespace}/{name}", namespace, name, made.shape, made.labels)
 
 
 def pod_of(manifest: Mapping[str, Any], admission: Admission) -> Pod:

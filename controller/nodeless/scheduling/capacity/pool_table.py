@@ -117,6 +117,8 @@ class PoolTable:
         """What became of open nodes, by the arrays that they had (`in_flight_node_claim`)."""
         self.daemons: Amounts = np.zeros_like(table.capacity)
         self._daemon_ports: list[tuple[tuple[HostPort, ...], Mask]] = []
+        self.daemon_sets: dict[str, tuple[tuple[Requirement, ...], ...]] = {}
+        """The DaemonSets whose pods some node may get, by key, with what they ask of it (any of these)."""
         for daemon_set in sorted(daemon_sets, key=lambda daemon_set: daemon_set.key):
             self._add_daemon(daemon_set)
         self.room: Amounts = table.allocatable - self.daemons
@@ -253,8 +255,14 @@ class PoolTable:
         if find_untolerated(hard, shape.tolerations) is not None:
             return
         where = np.zeros(len(self.table), dtype=np.bool_)
+        possible = []
         for expressions in daemon_alternatives(shape):
-            where |= self._selected(expressions)
+            selected = self._selected(expressions)
+            where |= selected
+            if selected.any():
+                possible.append(expressions)
+        if possible:
+            self.daemon_sets[daemon_set.key] = tuple(possible)
         self.daemons += np.outer(where, self.table.axis.row(requests_of(shape)))
         if shape.host_ports:
             self._daemon_ports.append((shape.host_ports, where))

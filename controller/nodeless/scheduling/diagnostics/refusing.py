@@ -18,6 +18,7 @@ from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.diagnostics.blocking import blocked
+from nodeless.scheduling.first_fit.relaxing import beside_daemons
 from nodeless.scheduling.pods.classes import Mask, PodClass, how_many
 from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.topology.tracking import Topology
@@ -95,8 +96,15 @@ def _reason(
     taint = table.refuses(pods.shape.tolerations, soft=True)
     if taint is not None:
         return RefusalCode.TAINT_NOT_TOLERATED, f"taint {taint} is not tolerated"
-    some = pods.demand.required[:_ALTERNATIVES]
+    required, key = pods.demand.required, table.pool.key
+    if pods.daemon_rules is not None:
+        if key in pods.daemon_rules.refused:
+            return pods.daemon_rules.refused[key]
+        required = pods.daemon_rules.required.get(key, required)
+    some = required[:_ALTERNATIVES]
     found = [_obstacle(pods, node_requirements, table, left, blocking) for node_requirements in some]
+    beside, _ = beside_daemons(pods, some, pods.hard_rules)
+    found += [_obstacle(pods, node_requirements, table, left, None) for node_requirements in beside]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
 
 

@@ -356,17 +356,18 @@ class Existing:
         return self._options[keys]
 
     def _required(self, pods: PodClass) -> Mask:
-        known = self._asked.get(pods.demand)
+        demand = pods.demand_of_slots
+        known = self._asked.get(demand)
         if known is not None or not self._slots:
             return np.zeros(0, dtype=np.bool_) if known is None else known
         mask = np.zeros(len(self._slots), dtype=np.bool_)
-        for node_requirements in pods.demand.required:
+        for node_requirements in demand.required:
             if self._meter.over:
                 break
             self._meter.spend(_MASK * (1 + len(node_requirements.expressions)))
             mask |= self._all(node_requirements.expressions)
         else:
-            self._asked[pods.demand] = mask
+            self._asked[demand] = mask
         return mask
 
     def _all(self, expressions: Sequence[Requirement]) -> Mask:

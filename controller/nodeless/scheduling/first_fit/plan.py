@@ -52,6 +52,7 @@ from nodeless.scheduling.first_fit.turns import (
 from nodeless.scheduling.meter import Meter, Shares
 from nodeless.scheduling.pods.classes import PodClass, how_many
 from nodeless.scheduling.pods.profiles import Profiles
+from nodeless.scheduling.pods.rules import TopologyGroup
 from nodeless.scheduling.policy import Policy
 from nodeless.scheduling.topology.tracking import Topology
 
@@ -77,6 +78,8 @@ class SchedulingInput:
     snapshot: Snapshot
     policy: Policy
     profiles: Profiles
+    daemons_to_come: Mapping[TopologyGroup, Sequence[int]]
+    """By topology group, the slots that will get pods of DaemonSets which it counts."""
     slots: Sequence[Slot]
     by_pool: dict[str, PoolTable]
     usable: Sequence[PoolTable]
@@ -386,7 +389,14 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
         return first_fit, inputs
 
     def start() -> Existing:
-        topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, inputs.meter)
+        topology = Topology(
+            inputs.snapshot,
+            inputs.profiles,
+            inputs.slots,
+            inputs.usable,
+            inputs.meter,
+            inputs.daemons_to_come,
+        )
         return Existing(inputs.slots, inputs.resources, topology, inputs.meter)
 
     shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
@@ -615,7 +625,9 @@ def _start(
     trusting: bool = False,
 ) -> _Start:
     meter = inputs.meter
-    topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter)
+    topology = Topology(
+        inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter, inputs.daemons_to_come
+    )
     existing = Existing(inputs.slots, inputs.resources, topology, meter)
     budgets = RemainingLimits(inputs.snapshot, inputs.by_pool)
     targets = Targets(

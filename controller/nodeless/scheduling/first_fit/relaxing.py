@@ -14,8 +14,9 @@ The order of the kinds is Karpenter's. Room on nodes that exist is not bound by 
 kube-scheduler would not leave it unused for them (`filling`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.pool_table import PoolTable, Terms
@@ -61,6 +62,24 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Met
         for alternatives, rules in _steps(kept, pods.rules):
             for node_requirements in _cheapest_first(pods, alternatives, tables, rank, soft=soft):
                 yield Attempt(node_requirements, rules, soft)
+            beside, others = beside_daemons(pods, alternatives, rules)
+            for node_requirements in _cheapest_first(pods, beside, tables, rank, soft=soft):
+                yield Attempt(node_requirements, others, soft)
+
+
+def beside_daemons(
+    pods: PodClass, alternatives: Iterable[NodeRequirements], rules: Rules
+) -> tuple[tuple[NodeRequirements, ...], Rules]:
+    """What is asked of a node whose DaemonSets satisfy rules of a class, and the rules that are left."""
+    daemon_rules = pods.daemon_rules
+    if daemon_rules is None or not daemon_rules.beside:
+        return (), rules
+    left = tuple(rule for rule in rules.affinity if rule not in daemon_rules.affinity)
+    alternatives = tuple(alternatives)
+    return (
+        tuple(chain.from_iterable(_with(alternatives, expressions) for expressions in daemon_rules.beside)),
+        replace(rules, affinity=left),
+    )
 
 
 def _cheapest_first(

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.model.lost_work import LostWork
+from nodeless.model.plan import RefusalCode
 from nodeless.model.pods import HostPort, PodShape
+from nodeless.model.requirements import Requirement
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
-from nodeless.scheduling.pods.constraints import PodRequirements
-from nodeless.scheduling.pods.rules import NO_RULES, Rules, TopologyGroup
+from nodeless.scheduling.pods.constraints import NodeRequirements, PodRequirements
+from nodeless.scheduling.pods.rules import NO_RULES, Affinity, Rules, TopologyGroup
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -64,6 +66,22 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DaemonRules:
+    """What rules that select the pods of DaemonSets mean for new nodes (`topology.daemon_pods`)."""
+
+    demand: PodRequirements
+    """What the pods ask of nodes themselves: that is what is asked of those that are there."""
+    required: Mapping[str, tuple[NodeRequirements, ...]]
+    """What is asked of new nodes of a pool, as alternatives, by its key."""
+    refused: Mapping[str, tuple[RefusalCode, str]]
+    """Pools that can make no node which the rules allow, by their keys, and why."""
+    affinity: frozenset[Affinity]
+    """Rules that are satisfied on a node which gets a pod of a DaemonSet."""
+    beside: tuple[tuple[Requirement, ...], ...]
+    """What such a node is asked for in addition, as alternatives."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PodClass:
     """Pods that are interchangeable; `pods` in the order in which they get their places (oldest first)."""
 
@@ -79,6 +97,13 @@ class PodClass:
     """Where these count for others."""
     shared: tuple[tuple[str, Amounts], ...] = ()
     """Claims that others mount too, with what a node needs to attach their volume once for all."""
+    daemon_rules: DaemonRules | None = None
+    """What rules on pods of DaemonSets mean; `demand` is then what is asked of new nodes."""
+
+    @property
+    def demand_of_slots(self) -> PodRequirements:
+        """What the pods ask of nodes that are there."""
+        return self.demand if self.daemon_rules is None else self.daemon_rules.demand
 
     def attaching(self, held: Container[str] = ()) -> Amounts:
         """What a node needs for those shared volumes that it does not hold yet, however many pods come."""

@@ -8,7 +8,7 @@ own stay few classes. `counting` keeps the numbers of the topology groups found 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nodeless.model.pods import Pod, PodAffinityTerm, PodShape
+from nodeless.model.pods import DaemonSet, Pod, PodAffinityTerm, PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.crowding import Crowd, crowded
@@ -50,7 +50,12 @@ class Profiles:
             batch, aside = crowd.bearable(batch)
             inverse_anti_affinity = crowd.inverse_anti_affinity(inverse_anti_affinity)
             self.aside = tuple(key for pod_group in aside for key in pod_group.keys)
-        shapes = [pod.shape for pod in inverse_anti_affinity] + [pod_group.shape for pod_group in batch]
+        self._daemon_sets = sorted(snapshot.daemon_sets.values(), key=lambda daemon_set: daemon_set.key)
+        repelling: list[Pod | DaemonSet] = [
+            *inverse_anti_affinity,
+            *(daemon_set for daemon_set in self._daemon_sets if _repels(daemon_set.shape)),
+        ]
+        shapes = [each.shape for each in repelling] + [pod_group.shape for pod_group in batch]
         self._keys = _label_keys(shapes) if self.staying is not None else ()
         self.groups = group(batch, None if self.staying is None else self.mark)
         """Keys of the pods by shape and mark."""
@@ -61,7 +66,7 @@ class Profiles:
         #: Every topology group, in the order in which they are met, with the namespaces whose pods use it.
         self._topology_groups: dict[TopologyGroup, set[str]] = {}
         if self.staying is not None:
-            self._declare(inverse_anti_affinity)
+            self._declare(repelling)
 
     @property
     def topology_groups(self) -> tuple[TopologyGroup, ...]:
@@ -71,8 +76,8 @@ class Profiles:
         """Whether pods of a namespace look at a topology group, or carry what it counts."""
         return namespace in self._topology_groups[topology_group]
 
-    def mark(self, pod: Pod) -> Mark:
-        """What tells the pod apart from others of its shape."""
+    def mark(self, pod: Pod | DaemonSet) -> Mark:
+        """What tells the pod, or a DaemonSet's pods, apart from others of the same shape."""
         if self.staying is None:
             return NO_MARK
         labels = pod.labels
@@ -82,8 +87,16 @@ class Profiles:
         """The profile of a pod of the batch."""
         return self._profiles.get((shape, mark), _PLAIN)
 
-    def counted_in(self, pod: Pod) -> tuple[TopologyGroup, ...]:
-        """The topology groups in which a running pod counts."""
+    def daemon_sets_of_groups(self) -> dict[TopologyGroup, list[DaemonSet]]:
+        """The DaemonSets whose pods each topology group counts; groups that count none are missing."""
+        found: dict[TopologyGroup, list[DaemonSet]] = {}
+        for daemon_set in self._daemon_sets if self._topology_groups else ():
+            for topology_group in self.counted_in(daemon_set):
+                found.setdefault(topology_group, []).append(daemon_set)
+        return found
+
+    def counted_in(self, pod: Pod | DaemonSet) -> tuple[TopologyGroup, ...]:
+        """The topology groups in which a running pod, or each pod of a DaemonSet, counts."""
         mark = self.mark(pod)
         key = (pod.shape.anti_affinity, mark)
         known = self._counted.get(key)
@@ -95,9 +108,9 @@ class Profiles:
             )
         return known
 
-    def _declare(self, inverse_anti_affinity: Iterable[Pod]) -> None:
+    def _declare(self, repelling: Iterable[Pod | DaemonSet]) -> None:
         declared: dict[tuple[PodShape, Mark], Rules] = {}
-        for pod in inverse_anti_affinity:
+        for pod in repelling:
             self._note(self._carried_by(pod.shape, pod.namespace), pod.namespace)
         for shape, mark in self.groups:
             rules = rules_of(shape, mark[0], self._labels(mark), self._namespaces)
@@ -175,8 +188,10 @@ def _index(topology_groups: Iterable[TopologyGroup]) -> _Index:
 
 
 def _matters(snapshot: Snapshot, batch: Iterable[PodGroup]) -> bool:
-    return any(has_rules(pod_group.shape) for pod_group in batch) or any(
-        _repels(snapshot.pods[key].shape) for keys in snapshot.pods_of_node.values() for key in keys
+    return (
+        any(has_rules(pod_group.shape) for pod_group in batch)
+        or any(_repels(daemon_set.shape) for daemon_set in snapshot.daemon_sets.values())
+        or any(_repels(snapshot.pods[key].shape) for keys in snapshot.pods_of_node.values() for key in keys)
     )
 
 

@@ -8,6 +8,7 @@ pass counts on it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from nodeless.api.names import label_value_defects
 from nodeless.model.labels import HOSTNAME, WELL_KNOWN
@@ -40,7 +41,9 @@ class Topology:
         slots: Sequence[Slot],
         tables: Sequence[PoolTable],
         meter: Meter,
+        daemons_to_come: Mapping[TopologyGroup, Sequence[int]] = MappingProxyType({}),
     ) -> None:
+        """`daemons_to_come`: by topology group, the slots that will get pods which it counts."""
         self.keys: tuple[str, ...] = tuple(
             sorted({topology_group.key for topology_group in profiles.topology_groups} - {HOSTNAME})
         )
@@ -67,6 +70,10 @@ class Topology:
                         self.counters[topology_group].slots[place.slot] += 1
                 elif topology_group.key in place.labels:
                     self.counters[topology_group].add((place.labels[topology_group.key],), 1)
+
+        for topology_group, indices in daemons_to_come.items():
+            for index in indices:
+                self.count_on_slot((topology_group,), index, 1)
 
     def keys_of(self, rules: Rules, adds: Iterable[TopologyGroup] = ()) -> tuple[str, ...]:
         """The keys of rules and topology groups in order, without the hostname."""
