@@ -246,10 +246,13 @@ def test_what_has_no_price_gets_none():
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": -1}}}}}', "gp3.gib: -1 is no price"),
-        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": 8000}}}}}', "gp3.gib: 8000 is no price"),
-        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": "free"}}}}}', "gp3.gib: 'free' is no price"),
-        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": NaN}}}}}', "gp3.gib: nan is no price"),
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": -1}}}}}', "gp3.gib: -1 is not a price"),
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": 8000}}}}}', "gp3.gib: 8000 is not a price"),
+        (
+            '{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": "free"}}}}}',
+            "gp3.gib: 'free' is not a price",
+        ),
+        ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": NaN}}}}}', "gp3.gib: nan is not a price"),
     ],
 )
 def test_a_price_that_cannot_be_one_is_told_and_counts_as_not_known(given, fault):

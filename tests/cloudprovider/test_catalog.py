@@ -42,7 +42,7 @@ def test_a_catalog_reads_back_as_it_was_written_with_spot_prices_too() -> None:
     ("text", "reported"),
     [
         ("{", "not JSON"),
-        ("{}", "no catalog of version 2"),
+        ("{}", "not a catalog of version 2"),
         (BUNDLED.read_text().replace('"hypervisor"', '"other"'), "hypervisor"),
         (BUNDLED.read_text().replace("[0,1,2]", "[0,99]", 1), "cannot be read"),
         (BUNDLED.read_text().replace('"arm64",8', '"arm64","eight"', 1), "cpus"),

@@ -98,7 +98,7 @@ async def test_aws_7_4_a_template_that_stays_missing_fails_the_launch_after_some
     missing = {"code": "InvalidLaunchTemplateName.NotFoundException", "status": 400}
     aws.set_faults(errors={"CreateFleet": missing})
     async with a_provider() as provider:
-        with pytest.raises(LaunchFailed, match=r"launch template .* refused again and again"):
+        with pytest.raises(LaunchFailed, match=r"EC2 refused its launch template .* repeatedly"):
             await launched(provider)
     assert 2 <= len(made_by(aws, "CreateFleet")) <= 5
 

@@ -127,7 +127,7 @@ async def test_aws_5_6_user_data_that_is_nearly_too_long_is_told_once(
             await provider.warm(BOTH, node_class)
             await provider.warm(BOTH, replace(node_class, generation=2))
     lines = [line["event"] for line in logs if line["log_level"] == "warning"]
-    reported = [line for line in lines if "of 16384 that EC2 takes; hint: shorten spec.userData" in line]
+    reported = [line for line in lines if "bytes, EC2 accepts 16384; hint: shorten spec.userData" in line]
     assert len(reported) == warned
 
 

@@ -230,7 +230,7 @@ async def test_a_launch_waits_until_ec2_knows_the_new_profile(aws: LocalAws, wor
     async with a_provider() as provider:
         aws.set_faults(profiles=3600)
         await provider.warm(POOL, OWN)
-        with pytest.raises(LaunchFailed, match="some seconds") as refused:
+        with pytest.raises(LaunchFailed, match="a few seconds") as refused:
             await provider.launch(claim, POOL, OWN)
         assert refused.value.reason == "InstanceProfileNameInvalid"
         aws.set_faults()

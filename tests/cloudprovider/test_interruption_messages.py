@@ -102,10 +102,10 @@ def test_messages_that_are_none_of_ours_are_understood_and_mean_nothing(changes)
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("{", "no JSON"),
-        ("", "no JSON"),
-        ("[]", "no JSON object"),
-        ("[" * 100_000, "no JSON"),
+        ("{", "not JSON"),
+        ("", "not JSON"),
+        ("[]", "not a JSON object"),
+        ("[" * 100_000, "not JSON"),
         ("x" * (MAX_BODY_BYTES + 1), "262145 characters"),
         (a_body("EC2 Spot Instance Interruption Warning", {}), "names no instance"),
         (a_body("EC2 Spot Instance Interruption Warning", {"instance-id": 7}), "names no instance"),

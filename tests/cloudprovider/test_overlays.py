@@ -94,7 +94,7 @@ async def test_until_it_is_known_which_overlays_count_a_catalog_waits(world: Wor
 
         provider._catalogs.overlays_seconds = 0.01
         provider.use_overlays(None)
-        with pytest.raises(CloudUnavailable, match="which NodeOverlays count"):
+        with pytest.raises(CloudUnavailable, match="which NodeOverlays apply"):
             await provider.catalog(BOTH, NODE_CLASS)
 
 

@@ -141,7 +141,7 @@ ROWS = {
     "AWS-16.9 scheduled change": "test_a_health_event_names_every_affected_instance_once",
     "AWS-16.9 state change": "test_a_state_that_ends_an_instance_counts_in_any_case_of_letters[terminated]",
     "AWS-16.9 foreign instance": "test_an_instance_of_somebody_else_is_nobodys_business",
-    "AWS-16.9 bad JSON": "test_what_cannot_be_read_says_why[{-no JSON]",
+    "AWS-16.9 bad JSON": "test_what_cannot_be_read_says_why[{-not JSON]",
     "AWS-16.9 unknown type": "test_messages_that_are_none_of_ours_are_understood_and_mean_nothing[changes0]",
     "AWS-16.9 instance state": "test_a_warning_ends_the_claim_and_tells_node_and_claim"
     "[StateChangeKind-stopping-InstanceStopping]",

@@ -314,7 +314,7 @@ FAULTS = {
     ),
     "architecture": (
         {"amiFamily": "AL2", "amiSelectorTerms": [{"name": "amazon-eks-arm64-node-1.29-*"}]},
-        ("AMIsReady", "AMINotFound", "no image is for the instance types of NodePool/architecture (amd64)"),
+        ("AMIsReady", "AMINotFound", "no image fits the instance types of NodePool/architecture (amd64)"),
     ),
     "mime": (
         {"userData": "MIME-Version: 1.0\n\nplain"},

@@ -18,7 +18,9 @@ async def server_version(client: ApiClient) -> str:
     try:
         reported = str((await client.get("/version")).get("gitVersion", ""))
     except (ApiError, ApiUnavailable) as error:
-        raise CloudError(f"the API server's version cannot be read: {error}", "it is asked again") from error
+        raise CloudError(
+            f"the API server's version cannot be read: {error}", "nodeless asks again"
+        ) from error
     try:
         major, minor, _ = version(reported)
     except UnusableValue as error:

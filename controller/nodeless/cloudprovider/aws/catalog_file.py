@@ -103,7 +103,7 @@ def read_catalog(text: str) -> CatalogFile:
         FORMAT,
         VERSION,
     ):
-        raise SavedFormatError(f"no catalog of version {VERSION}; {hint}")
+        raise SavedFormatError(f"not a catalog of version {VERSION}; {hint}")
     zones = build_value(tuple[str, ...], document.get("zones"), "zones")
     members = build_value(tuple[str, ...], document.get("members"), "members")
     rows = build_value(tuple[tuple[Any, ...], ...], document.get("types"), "types")

@@ -89,8 +89,8 @@ class Catalogs:
         if not await set_within(self._overlays_known, self.overlays_seconds):
             raise CloudUnavailable(
                 "ec2",
-                "it is not known yet which NodeOverlays count for prices and capacity",
-                "it is tried again; the log says what keeps them from being looked at",
+                "it is not known yet which NodeOverlays apply to prices and capacity",
+                "nodeless tries again; the log says why the NodeOverlays could not be read",
             )
         return self._overlays
 
@@ -274,7 +274,7 @@ def _bootable(
         raise NodeClassUnresolved(
             node_class.reference,
             "amiSelector" if node_class.images else "amiFamily",
-            f"no image is for the instance types of {pool.reference} ({wanted}): images are for {offered}",
+            f"no image fits the instance types of {pool.reference} ({wanted}): the images are for {offered}",
             "select an image of that architecture, or change the requirements of the pool",
             IMAGES_NOT_FOUND,
         )

@@ -186,7 +186,10 @@ def _refusal_of(node_class: NodeClass, operation: str, problem: CloudError) -> C
         return problem
     hint = problem.hint
     if operation != "CreateLaunchTemplate" and denial(problem.message) is None:
-        hint += " on what the node class selects (and iam:PassRole), and look for an organization's policy"
+        hint += (
+            " on the resources that the node class selects (and iam:PassRole), and check the "
+            "policies of the organization"
+        )
     return NodeClassUnresolved(
         node_class.reference,
         VALIDATION,

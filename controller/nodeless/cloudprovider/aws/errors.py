@@ -97,21 +97,21 @@ def translate(error: Exception, service: str, operation: str, url: str) -> Cloud
             service,
             f"{service}:{operation} at {url}: the answer cannot be read: {type(error).__name__}: "
             f"{shorten_text(str(error), _LONGEST_CAUSE)}",
-            "look at what answers there: a proxy, or an endpoint that is not AWS's",
+            "check what answers at this address: a proxy, or an endpoint other than AWS's",
         )
     if isinstance(error, _NO_CREDENTIALS):
         return CredentialsRefused(
             service,
             type(error).__name__,
             f"no usable AWS credentials for {service}: {shorten_text(str(error), _LONGEST_CAUSE)}",
-            "give the service account its role (annotation eks.amazonaws.com/role-arn), "
+            "set the role of the service account (annotation eks.amazonaws.com/role-arn), "
             "or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
     if isinstance(error, HTTPClientError | ConnectionClosedError | AwsConnectionError):
         return CloudUnavailable(
             service,
             f"cannot reach {service} at {url}: {_reason(error)}",
-            "check AWS_ENDPOINT_URL and AWS_REGION, and the route from here to that address",
+            "check AWS_ENDPOINT_URL and AWS_REGION, and the network route to that address",
         )
     if isinstance(error, NoRegionError):
         return CloudUnavailable(service, "no AWS region is known", "set AWS_REGION")
@@ -141,7 +141,7 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
         return CloudUnavailable(
             service,
             f"{service}:{operation} at {url}: the answer cannot be read: HTTP {status} without a code",
-            "look at what answers there: a proxy, or an endpoint that is not AWS's",
+            "check what answers at this address: a proxy, or an endpoint other than AWS's",
             evidence=evidence,
         )
     reason = refusal(code, message).reason
@@ -167,7 +167,7 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
         return CloudUnavailable(
             service,
             f"{service}:{operation} at {url} failed: {code}: {message.rstrip('.')}",
-            "it is tried again; if it lasts, look at AWS's status page and the account's quotas",
+            "nodeless tries again; if this continues, check AWS's status page and the account's quotas",
             reason,
             evidence,
         )

@@ -52,7 +52,7 @@ class GroupLaunches:
         self._batcher: Batcher[LaunchClaim, Instance] = Batcher(
             "create_fleet",
             self._launch,
-            CloudError("the launch was not answered"),
+            CloudError("EC2 did not answer the launch"),
             idle=_IDLE,
             limit=MAX_GROUP,
             observe=observe,

@@ -78,7 +78,7 @@ class Images:
                 node_class.reference,
                 "amiFamily",
                 f"AWS publishes no {family} images {release or '(latest)'} for Kubernetes {version}",
-                "choose another spec.amiFamily, or images of your own with "
+                "choose another spec.amiFamily, or select your own images with "
                 f"spec.amiSelector{'Terms' if node_class.reference.kind == EC2_NODE_CLASS else ''}",
                 IMAGES_NOT_FOUND,
             )
@@ -96,8 +96,10 @@ class Images:
                     continue
                 value = str(answer["Parameter"]["Value"])
                 if not value.startswith("ami-"):
-                    text = f"ssm:GetParameter of {parameter.name}: {shorten_text(value, 60)!r} is no image"
-                    raise CloudUnavailable("ssm", text, "it is asked again")
+                    text = (
+                        f"ssm:GetParameter of {parameter.name}: {shorten_text(value, 60)!r} is not an image"
+                    )
+                    raise CloudUnavailable("ssm", text, "nodeless asks again")
                 images += [Image(value, kind, parameter.name) for kind in parameter.kinds]
         return in_order(images)
 

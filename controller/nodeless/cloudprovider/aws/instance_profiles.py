@@ -60,7 +60,7 @@ class InstanceProfiles:
         raise NodeClassUnresolved(
             node_class.reference,
             "instanceProfile",
-            "no instance profile is given",
+            "no instance profile is set",
             "set spec.instanceProfile, or aws.defaultInstanceProfile in ConfigMap karpenter-global-settings",
             "InstanceProfileNotFound",
         )
@@ -135,14 +135,14 @@ class InstanceProfiles:
         self, node_class: NodeClass, wanted: WantedProfile, error: CloudError
     ) -> NodeClassUnresolved | None:
         """What an error says of the node class; None: nothing, it may pass."""
-        text = f"no instance profile can be made for role {wanted.role}: {error.message}"
+        text = f"cannot create an instance profile for role {wanted.role}: {error.message}"
         match error:
             case CredentialsRefused(code=code) if code in FORBIDDEN:
                 reason, hint = "Unauthorized", f"{error.hint}, or {_OR_NAME_ONE}"
             case AwsCallRefused(code=code):
                 reason, hint = _REFUSALS.get(code, ("InstanceProfileFailed", _OR_NAME_ONE))
             case CloudUnavailable() if self.settings.isolated_vpc:
-                reason, hint = "IamUnreachable", f"give the VPC a way to IAM, or {_OR_NAME_ONE}"
+                reason, hint = "IamUnreachable", f"give the VPC a route to IAM, or {_OR_NAME_ONE}"
             case _:
                 return None
         return NodeClassUnresolved(node_class.reference, "role", text, hint, reason, error.evidence)

@@ -83,7 +83,7 @@ class InstanceTypes:
         ]
         if not facts or not zones:
             operation = "DescribeInstanceTypes" if not facts else "DescribeInstanceTypeOfferings"
-            raise CloudUnavailable("ec2", f"ec2:{operation} returned no instance type", "it is asked again")
+            raise CloudUnavailable("ec2", f"ec2:{operation} returned no instance type", "nodeless asks again")
         facts.sort(key=lambda fact: fact.name)
         present = self._cache.peek("types")
         fresh = Known(tuple(facts), {name: frozenset(where) for name, where in zones.items()})

@@ -74,7 +74,7 @@ class Instances:
             # Such an instance would pass for one that no claim knows.
             if not any(tag["Key"] in marks for tag in record.get("Tags", ())):
                 text = f"ec2:DescribeInstances returned {record['InstanceId']} without the filtered tag"
-                raise CloudUnavailable("ec2", text, "it is asked again")
+                raise CloudUnavailable("ec2", text, "nodeless asks again")
         return records
 
     async def terminate(self, instance_id: str) -> bool:

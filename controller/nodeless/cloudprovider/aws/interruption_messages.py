@@ -34,9 +34,9 @@ def read_message(body: str, handle: str = "") -> Interruption:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        return _no_interruption(f"the body is no JSON: {error}", handle)
+        return _no_interruption(f"the body is not JSON: {error}", handle)
     if not isinstance(document, dict):
-        return _no_interruption("the body is no JSON object", handle)
+        return _no_interruption("the body is not a JSON object", handle)
     source, detail_type = document.get("source"), document.get("detail-type")
     read = _READERS.get((str(source), str(detail_type)))
     if read is None or document.get("version") != _VERSION:

@@ -82,7 +82,7 @@ class InterruptionQueue:
             self._url = ""
             raise CloudError(
                 f"there is no interruption queue {self._name!r} in {self._session.region}: "
-                "spot interruptions are not seen before they happen",
+                "nodeless gets no warning of spot interruptions",
                 "create the queue (component InterruptionQueue), or clear aws.interruptionQueueName "
                 "in ConfigMap karpenter-global-settings",
             ) from error

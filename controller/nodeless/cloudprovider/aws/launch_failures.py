@@ -24,25 +24,28 @@ class Refusal:
 
 _IMAGES = "spec.amiSelector (amiSelectorTerms) of the node class"
 _SUBNETS = Refusal(
-    "SubnetNotFound", "the subnets are looked up again; correct spec.subnetSelector (subnetSelectorTerms)"
+    "SubnetNotFound", "nodeless looks up the subnets again; correct spec.subnetSelector (subnetSelectorTerms)"
 )
 _GROUPS = Refusal(
     "SecurityGroupNotFound",
-    "the groups are looked up again; correct spec.securityGroupSelector (securityGroupSelectorTerms)",
+    "nodeless looks up the groups again; correct spec.securityGroupSelector (securityGroupSelectorTerms)",
 )
-_TEMPLATE = Refusal("LaunchTemplateNotFound", "correct spec.launchTemplate; one of ours is made again")
-_THROTTLED = Refusal("RequestLimitExceeded", "EC2 throttles launches: they are tried again later")
-_FAULT_OF_AWS = Refusal("InternalError", "AWS failed on its side: the launch is tried again later")
+_TEMPLATE = Refusal(
+    "LaunchTemplateNotFound", "correct spec.launchTemplate; nodeless creates its own launch templates again"
+)
+_THROTTLED = Refusal("RequestLimitExceeded", "EC2 throttles launches: nodeless tries again later")
+_FAULT_OF_AWS = Refusal("InternalError", "AWS failed on its side: nodeless tries the launch again later")
 _FORBIDDEN = Refusal(
     UNAUTHORIZED,
-    "allow ec2:RunInstances on what the launch template names, and look for an organization's policy",
+    "allow ec2:RunInstances on the resources that the launch template names, and check the policies of "
+    "the organization",
 )
 #: Denials that the controller's own policy cannot lift, by words of IAM's message.
 _DENIALS = {
     "permissions boundary": Refusal(
         UNAUTHORIZED,
-        "the permissions boundary of the controller's role denies it: allow it there, too; "
-        "the role's policies alone cannot",
+        "the permissions boundary of the controller's role denies it: allow it there as well; the "
+        "role's policies alone are not enough",
     ),
     "service control policy": Refusal(
         UNAUTHORIZED,
@@ -53,7 +56,7 @@ _DENIALS = {
 #: By words of the message, in lower case and without blanks.
 _BY_WORDS = {
     "notauthorizedforimages": Refusal(
-        IMAGE_FORBIDDEN, f"have its owner share the image with this account, or correct {_IMAGES}"
+        IMAGE_FORBIDDEN, f"ask its owner to share the image with this account, or correct {_IMAGES}"
     ),
     "belongtodifferentnetworks": Refusal(
         "SecurityGroupSubnetVPCMismatch",
@@ -62,19 +65,20 @@ _BY_WORDS = {
     ),
     "iaminstanceprofile": Refusal(
         "InstanceProfileNameInvalid",
-        "EC2 knows a new instance profile after some seconds, and the launch is tried again; if this lasts, "
-        "create the profile, or correct spec.instanceProfile or aws.defaultInstanceProfile",
+        "EC2 knows a new instance profile after a few seconds, and nodeless tries the launch again; if "
+        "this continues, create the profile, or correct spec.instanceProfile or aws.defaultInstanceProfile",
     ),
     "userdataislimitedto": Refusal(USER_DATA_TOO_LARGE, "shorten spec.userData of the node class"),
     "noteligibleforfreetier": Refusal(
         "FreeTierIneligible",
-        "the account's plan has free types only: upgrade it, or have the pool require them (list: aws ec2 "
+        "the account's plan allows only instance types of the free tier: upgrade it, or make the pool "
+        "require them (list: aws ec2 "
         "describe-instance-types --filters Name=free-tier-eligible,Values=true)",
     ),
 }
 #: By error code; one that ends with `.` stands for all that begin with it, and the first that fits counts.
 _BY_CODE = {
-    "InvalidAMIID.Malformed": Refusal("InvalidAMIID", f"no image has such an id: correct {_IMAGES}"),
+    "InvalidAMIID.Malformed": Refusal("InvalidAMIID", f"no image can have this ID: correct {_IMAGES}"),
     "InvalidAMIID.": Refusal(
         "AMINotFound", f"the image is gone, or its owner does not share it: correct {_IMAGES}"
     ),
@@ -84,19 +88,19 @@ _BY_CODE = {
     "InvalidSecurityGroupID.": _GROUPS,
     "InvalidCapacityReservationId.": Refusal(
         "CapacityReservationNotFound",
-        "reservations are looked up again; correct spec.capacityReservationSelectorTerms",
+        "nodeless looks up the reservations again; correct spec.capacityReservationSelectorTerms",
     ),
     "InvalidPlacementGroup.": Refusal(
-        "PlacementGroupNotFound", "the group is looked up again; correct spec.placementGroupSelector"
+        "PlacementGroupNotFound", "nodeless looks up the group again; correct spec.placementGroupSelector"
     ),
     "InvalidUserData.": Refusal("UserDataInvalid", "shorten or correct spec.userData of the node class"),
     "InvalidLaunchTemplateName.": _TEMPLATE,
     "InvalidLaunchTemplateId.": _TEMPLATE,
     "InvalidInstanceType": Refusal(
-        "InstanceTypeNotFound", "the region does not sell it any more; it is tried without"
+        "InstanceTypeNotFound", "the region no longer offers it; nodeless tries without it"
     ),
     "IdempotentParameterMismatch": Refusal(
-        "ClientTokenReused", "delete the claim: a new one gets a name of its own"
+        "ClientTokenReused", "delete the NodeClaim: a new one gets a new name"
     ),
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": Refusal(
         "SpotSLRCreationFailed",
@@ -114,24 +118,26 @@ _BY_CODE = {
     "PendingVerification": Refusal("AccountPendingVerification", "wait for AWS to verify the account"),
     "MaxFleetCountExceeded": Refusal(
         "FleetQuotaExceeded",
-        "have AWS raise the account's quota of fleets in this region (Service Quotas, EC2 Fleet)",
+        "ask AWS to raise the account's quota for fleets in this region (Service Quotas, EC2 Fleet)",
     ),
     "MaxSpotInstanceCountExceeded": Refusal(
         "SpotQuotaExceeded",
-        "have AWS raise the account's quotas of spot requests (Service Quotas, Amazon EC2), "
-        "or allow on-demand; the pool's limits keep it below them",
+        "ask AWS to raise the account's quotas for spot requests (Service Quotas, Amazon EC2), "
+        "or allow on-demand; set limits on the pool to stay below them",
     ),
     "VcpuLimitExceeded": Refusal(
         "VCPULimitExceeded",
-        "have AWS raise the account's quotas of vCPUs (Service Quotas, Amazon EC2), "
-        "or allow types of other families; the pool's limits keep it below them",
+        "ask AWS to raise the account's quotas for vCPUs (Service Quotas, Amazon EC2), "
+        "or allow types of other families; set limits on the pool to stay below them",
     ),
     "InsufficientFreeAddressesInSubnet": Refusal(
         "InsufficientFreeAddressesInSubnet",
-        "select further subnets in this zone, or larger ones; other zones are tried",
+        "select more or larger subnets in this zone; nodeless tries other zones",
     ),
 }
-_UNKNOWN = Refusal(LAUNCH_FAILED, "see the code in EC2's documentation; the launch is tried again later")
+_UNKNOWN = Refusal(
+    LAUNCH_FAILED, "look up the code in EC2's documentation; nodeless tries the launch again later"
+)
 #: Every reason that a launch may be refused for.
 REASONS = frozenset(each.reason for each in (*_DENIALS.values(), *_BY_WORDS.values(), *_BY_CODE.values()))
 

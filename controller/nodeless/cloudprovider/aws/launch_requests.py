@@ -173,8 +173,8 @@ class LaunchRequestBuilder:
         if candidates is None:
             raise InsufficientCapacity(
                 launch_request.title,
-                "no instance type that the claim allows can be had now",
-                hint="sold-out offerings are tried again after three minutes; "
+                "no instance type that the NodeClaim allows is available now",
+                hint="nodeless tries sold-out offerings again after three minutes; "
                 "allow more instance types, zones or capacity types",
             )
         types_by_template, image_ids, templates = await self._ensure(launch_request, candidates)
@@ -283,7 +283,7 @@ class LaunchRequestBuilder:
             return
         self._warned[node_class.key] = node_class.user_data
         self._log.warning(
-            f"user data of {node_class.reference} has {size} bytes, of {MAX_BYTES} that EC2 takes; "
+            f"user data of {node_class.reference} has {size} bytes, EC2 accepts {MAX_BYTES}; "
             "hint: shorten spec.userData, or keep the long part elsewhere and fetch it from there"
         )
 

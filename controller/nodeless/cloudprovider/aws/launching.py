@@ -115,8 +115,8 @@ class Launcher:
             if not launch_request.claims:
                 return outcomes
             prepared = await self._prepare(launch_request)
-        message = "its launch template or client token was refused again and again"
-        hint = "delete the claim: a new one is made"
+        message = "EC2 refused its launch template or client token repeatedly"
+        hint = "delete the NodeClaim: nodeless creates a new one"
         return outcomes | {
             name: LaunchFailed(name, "LaunchFailed", message, hint) for name in launch_request.names
         }
@@ -235,7 +235,7 @@ class Launcher:
         self, claim: str, made: FleetInstance, instance_type: InstanceType | None, prepared: Prepared
     ) -> Outcome:
         if instance_type is None:
-            message = f"EC2 launched {made.instance_type}, never asked for"
+            message = f"EC2 launched {made.instance_type}, which was not requested"
             return LaunchFailed(claim, "UnknownInstanceType", message)
         image_id = prepared.image_ids.get(made.instance_type, "")
         labels = {**prepared.labels, **zone_label(made.zone, prepared.zone_ids)}
@@ -280,9 +280,9 @@ def _insufficient(claim: str, answer: FleetAnswer) -> InsufficientCapacity:
     """Quotas and addresses are lacks that the user can do something about."""
     meaning = refusal(answer.code, answer.message)
     if meaning.reason != LAUNCH_FAILED:
-        hint = f"other offerings are tried; {meaning.hint}"
+        hint = f"nodeless tries other offerings; {meaning.hint}"
         return InsufficientCapacity(
             claim, answer.message, answer.unavailable, hint, meaning.reason, answer.evidence
         )
-    hint = "other offerings are tried; allow more instance types, zones or capacity types"
+    hint = "nodeless tries other offerings; allow more instance types, zones or capacity types"
     return InsufficientCapacity(claim, answer.message, answer.unavailable, hint, evidence=answer.evidence)

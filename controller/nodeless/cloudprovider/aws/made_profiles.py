@@ -74,8 +74,8 @@ class MadeProfiles:
                 raise
             found = await self.find(wanted.name)
             if found is None:
-                message = f"instance profile {wanted.name} was made, and IAM does not show it yet"
-                raise CloudUnavailable("iam", message, "it is asked for again") from error
+                message = f"instance profile {wanted.name} was created, but IAM does not return it yet"
+                raise CloudUnavailable("iam", message, "nodeless asks again") from error
             return found
         record: Record = answer["InstanceProfile"]
         return record

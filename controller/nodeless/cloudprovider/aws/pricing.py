@@ -120,7 +120,7 @@ class Pricing:
                 entries = each_entry(client, "get_products", request, "PriceList")
                 prices |= read_products(entries, currency)
         if not prices:
-            raise CloudError(f"pricing:GetProducts knows no price of region {region}")
+            raise CloudError(f"pricing:GetProducts returned no price for region {region}")
         return prices
 
     def _read_spot(self) -> dict[tuple[str, str], float]:
@@ -129,5 +129,5 @@ class Pricing:
         rows = each_entry(client, "describe_spot_price_history", request, "SpotPriceHistory")
         prices = read_spot_history(rows)
         if not prices:
-            raise CloudError("ec2:DescribeSpotPriceHistory knows no spot price")
+            raise CloudError("ec2:DescribeSpotPriceHistory returned no spot price")
         return prices

@@ -192,7 +192,10 @@ class AwsProvider:
         try:
             await asyncio.gather(self._types.get_facts(), self._pricing.current(spot=True))
         except CloudError as error:
-            self._log.warning("types and prices are not known yet; asked again when needed", error=str(error))
+            self._log.warning(
+                "instance types and prices are not known yet; nodeless asks again when it needs them",
+                error=str(error),
+            )
 
     async def warm(self, pool: Pool, node_class: NodeClass) -> None:
         """Fetch ahead and keep current what a launch needs, and make the pool's usual launch template."""
@@ -326,7 +329,8 @@ class AwsProvider:
             raise CloudUnavailable(
                 "ec2",
                 f"{instance_id} is not terminated: AWS shifts away from its zone {instance.zone} ({zone_id})",
-                "it is tried again until the shift has ended; arc-zonal-shift:CancelZonalShift ends it now",
+                "nodeless tries again until the shift has ended; arc-zonal-shift:CancelZonalShift ends "
+                "it now",
             )
 
     async def reboot(self, instance_id: str) -> None:

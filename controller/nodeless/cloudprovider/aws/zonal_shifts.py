@@ -56,7 +56,7 @@ class ZonalShifts:
             raise CloudError(
                 f"zonal shift is not enabled on {arn}",
                 "run: aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true; "
-                "or leave setting nodeless.zonalShift (ENABLE_ZONAL_SHIFT) out",
+                "or do not set nodeless.zonalShift (ENABLE_ZONAL_SHIFT)",
             ) from error
         until = {
             str(shift["awayFrom"]): _seconds(shift["expiryTime"])
@@ -77,7 +77,8 @@ class ZonalShifts:
     def _tell(self, before: set[str], after: set[str]) -> None:
         for zone_id in sorted(after - before):
             self._log.warning(
-                "AWS shifts away from a zone: nothing is launched or terminated there", zone_id=zone_id
+                "AWS shifts away from a zone: nodeless neither launches nor terminates instances there",
+                zone_id=zone_id,
             )
         for zone_id in sorted(before - after):
             self._log.info("the shift away from a zone has ended", zone_id=zone_id)

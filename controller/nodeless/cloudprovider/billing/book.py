@@ -106,7 +106,7 @@ def read_book(text: str) -> PriceBook:
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, Mapping):
-        faults.append("the price book is no JSON object")
+        faults.append("the price book is not a JSON object")
         given = {}
     document = _laid_over(_bundled_document(), given, faults)
     return PriceBook(
@@ -143,7 +143,7 @@ def _laid_over(
             if isinstance(value, Mapping):
                 result[name] = _laid_over(result[name], value, faults, f"{here}.")
             else:
-                faults.append(f"{here}: no object; hint: write it as in the bundled book")
+                faults.append(f"{here}: not an object; hint: write it as in the bundled book")
         else:
             result[name] = value
     return result
@@ -161,7 +161,9 @@ def _price(value: object, highest: float, where: str, faults: list[str]) -> floa
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= highest:
-        faults.append(f"{where}: {value!r} is no price from 0 to {highest:g}; the part counts as not known")
+        faults.append(
+            f"{where}: {value!r} is not a price from 0 to {highest:g}; the part counts as not known"
+        )
         return None
     return float(value)
 
