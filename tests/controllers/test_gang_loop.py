@@ -258,7 +258,7 @@ def test_an_api_server_that_cannot_be_reached_keeps_no_node_and_is_asked_again(c
     for _ in range(3):
         world.look(1)
     assert not world.paused
-    assert capsys.readouterr().out.count("pauses of gangs cannot be read, trying again: no route") == 1
+    assert capsys.readouterr().out.count("the pauses of gangs cannot be read, trying again: no route") == 1
     world.store.away = False
     world.look(1)
     assert world.paused

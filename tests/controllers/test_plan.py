@@ -86,7 +86,8 @@ def test_room_is_planned_for_capacity_buffers_too(file):
     told = nodeless(path).stdout
     assert "capacity buffer shop/lost reserves no capacity: PodTemplate/shop/nowhere does not exist" in told
     assert (
-        "capacity buffer shop/empty reserves no capacity: replicas, percentage and limits make no pod" in told
+        "capacity buffer shop/empty reserves no capacity: replicas, percentage and limits result in 0 "
+        "pods" in told
     )
 
 

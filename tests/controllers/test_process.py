@@ -180,7 +180,7 @@ def test_a_server_older_than_the_oldest_asked_for_is_refused(control_plane, aws,
     api.create(settings(namespace))
     ports = {"DISABLE_WEBHOOK": "false", "WEBHOOK_PORT": str(free_port())}
     line = refused(environment(control_plane, aws, namespace, KUBERNETES_MIN_VERSION="1.99.0-0", **ports))
-    assert "KUBERNETES_MIN_VERSION asks for 1.99.0 or later" in line
+    assert "KUBERNETES_MIN_VERSION requires 1.99.0 or later" in line
     line = refused(environment(control_plane, aws, namespace, KUBERNETES_MIN_VERSION="latest", **ports))
     assert "KUBERNETES_MIN_VERSION" in line
     assert "is not a version" in line

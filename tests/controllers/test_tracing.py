@@ -507,4 +507,4 @@ def test_a_trace_that_fails_ends_neither_a_pass_nor_a_launch(capsys):
     traces, cluster = PodTraces(Broken(), lambda: 1000.0), Cluster()
     cluster.listen(traces.on_event)
     cluster.handle(PodSeen(factories.a_pending_pod("web")))
-    assert "a trace is not complete: broken" in capsys.readouterr().out
+    assert "a trace is incomplete: broken" in capsys.readouterr().out

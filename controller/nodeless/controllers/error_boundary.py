@@ -69,7 +69,7 @@ def quarantine_conditions(conditions: Iterable[Condition], cause: str, now: floa
 
 
 def release_conditions(conditions: Iterable[Condition], now: float) -> tuple[Condition, ...]:
-    """Conditions of an object that is not set aside any more."""
+    """Conditions of an object that is no longer skipped."""
     return _with(conditions, Condition(QUARANTINED, "False", "Succeeded", "", now))
 
 
@@ -152,7 +152,7 @@ class ErrorBoundary:
         if new:
             self._tell(key, cause, error)
         if subject is not None and self._recorder is not None:
-            message = f"set aside after a failure and tried again, everything else goes on: {cause}"
+            message = f"skipped after a failure and tried again later, everything else continues: {cause}"
             name, namespace, uid = subject.name, subject.namespace, subject.uid
             self._recorder.publish(
                 PublishEvent(
@@ -162,7 +162,7 @@ class ErrorBoundary:
         return wait
 
     def _tell(self, key: str, cause: str, error: Exception) -> None:
-        text = f"{self._unit} is set aside, everything else goes on: {cause}"
+        text = f"{self._unit} is skipped, everything else continues: {cause}"
         if isinstance(error, ApiError | ApiUnavailable | CloudError):
             self._log.warning(text, key=key)
         else:
@@ -173,7 +173,7 @@ class ErrorBoundary:
         if key in self._quarantine.entries:
             self._quarantine = self._quarantine.after_success(key)
             self._resting.set(len(self._quarantine.entries))
-            self._log.info(f"{self._unit} is not set aside any more", key=key)
+            self._log.info(f"{self._unit} is no longer skipped", key=key)
 
     def seconds_to_rest(self, key: str, version: str = "") -> float:
         """Seconds that the unit must rest yet; 0: it may be tried."""

@@ -119,7 +119,7 @@ class NeighborLoop:
 
 
 def _problem(namespace: str, error: ApiError) -> str:
-    what = f"which node groups Cluster Autoscaler has is not known, but for those that have nodes: {error}"
+    what = f"only those node groups of Cluster Autoscaler that have nodes are known: {error}"
     if error.status != _FORBIDDEN:
         return what
-    return f"{what}; hint: allow `get` of ConfigMap {namespace}/{AUTOSCALER_STATUS}, or leave it at that"
+    return f"{what}; hint: allow `get` of ConfigMap {namespace}/{AUTOSCALER_STATUS}, or ignore this"

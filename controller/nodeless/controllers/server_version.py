@@ -24,7 +24,7 @@ async def server_version(client: ApiClient) -> str:
     try:
         major, minor, _ = version(reported)
     except UnusableValue as error:
-        hint = "set nodeless.eksControlPlane (EKS_CONTROL_PLANE) to true: EKS is asked"
+        hint = "set nodeless.eksControlPlane (EKS_CONTROL_PLANE) to true: nodeless then asks EKS"
         raise CloudError(f"the API server's version {reported!r} {error.problem}", hint) from error
     return f"{major}.{minor}"
 
@@ -44,6 +44,6 @@ async def check_server_version(client: ApiClient, oldest: tuple[int, int, int]) 
     if found < oldest:
         wanted = ".".join(map(str, oldest))
         raise OldServerError(
-            f"the API server is {reported}, KUBERNETES_MIN_VERSION asks for {wanted} or later; "
+            f"the API server is {reported}, KUBERNETES_MIN_VERSION requires {wanted} or later; "
             "hint: upgrade the cluster, or set KUBERNETES_MIN_VERSION lower"
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nodeless.operator.settings import GlobalSettings
     from nodeless.scheduling import Policy
 
-_NO_PODS = "replicas, percentage and limits make no pod"
+_NO_PODS = "replicas, percentage and limits result in 0 pods"
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ class DisruptionLoop:
 
     def _say_interrupted(self, error: Exception) -> None:
         if not (isinstance(error, ApiError) and error.status == 409):
-            self._log.warning(f"a command could not go on, trying again: {error}")
+            self._log.warning(f"a command could not be continued, trying again: {error}")
 
     def _record_failure(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
         """Note what failed; `key` names claims, the first of which says so by an event."""
@@ -373,7 +373,7 @@ class DisruptionLoop:
         changed = what_changed(waited.seen, snapshot, command) if waited.seen is not None else ""
         self._metrics.disruption.show_dropped(dropped.code)
         self._log.info(
-            f"not right any more: {command.message}",
+            f"no longer valid: {command.message}",
             nodes=_nodes(snapshot, command),
             code=dropped.code,
             because=dropped.message,

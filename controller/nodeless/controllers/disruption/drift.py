@@ -79,7 +79,7 @@ class DriftLoop:
                 with self._metrics.work.measure_reconciliation(CLAIM_DRIFT):
                     await self.reconcile_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
-                self._log.warning(f"drift could not be looked at, trying again: {error}")
+                self._log.warning(f"drift could not be checked, trying again: {error}")
             if await set_within(self._changed, self._timing.drift):
                 await asyncio.sleep(_SETTLE_SECONDS)
             self._changed.clear()

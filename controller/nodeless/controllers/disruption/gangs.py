@@ -80,7 +80,7 @@ class GangLoop:
             try:
                 await self.reconcile_once()
             except (ApiError, ApiUnavailable) as error:
-                self._log.warning(f"nodes of gangs could not be released, trying again: {error}")
+                self._log.warning(f"the nodes of gangs could not be released, trying again: {error}")
             await asyncio.sleep(self._timing.gangs)
 
     async def reconcile_once(self) -> None:
@@ -111,7 +111,7 @@ class GangLoop:
             try:
                 data = await self._store.read()
             except (ApiError, ApiUnavailable) as error:
-                self._complain(f"pauses of gangs cannot be read, trying again: {error}")
+                self._complain(f"the pauses of gangs cannot be read, trying again: {error}")
                 return
             now = self._timing.wall_clock()
             self._kept = read_pauses(data or {}, now, self._timing.longest_gang_pause)
@@ -126,7 +126,7 @@ class GangLoop:
         try:
             await self._store.write(write_pauses(pauses))
         except (ApiError, ApiUnavailable) as error:
-            self._complain(f"pauses of gangs are not kept yet: {error}")
+            self._complain(f"the pauses of gangs are not saved yet: {error}")
             return
         self._kept, self._store_problem = pauses, ""
 

@@ -35,7 +35,7 @@ class RequestNodeLoop:
             try:
                 await self.reconcile_once()
             except (ApiError, ApiUnavailable) as error:
-                self._log.warning(f"nodes of requests could not be released, trying again: {error}")
+                self._log.warning(f"the nodes of requests could not be released, trying again: {error}")
             await asyncio.sleep(self._timing.request_nodes)
 
     async def reconcile_once(self) -> None:

@@ -32,7 +32,10 @@ class Checkpoints:
         """Raises ApiError, except where it is refused or the pod is gone."""
         if self._noted.get(request.uid) == request.began:
             return
-        text = f"node {request.node_name} is drained: save work now, eviction at {format_time(request.until)}"
+        text = (
+            f"node {request.node_name} is being drained: save work now, the pod is evicted at "
+            f"{format_time(request.until)}"
+        )
         condition = {
             "type": CHECKPOINT_REQUESTED,
             "status": "True",
@@ -53,7 +56,9 @@ class Checkpoints:
                 self.refused.clear()
             self.refused.add(request.uid)
             hint = "hint: the controller's ClusterRole needs patch on pods/status"
-            self._log.warning(f"the moment cannot be noted on the pod: {error.message}; {hint}")
+            self._log.warning(
+                f"the time of the eviction cannot be written to the pod: {error.message}; {hint}"
+            )
         else:
             if len(self._noted) >= _MOST_REMEMBERED:
                 self._noted.clear()

@@ -108,7 +108,7 @@ class Evictions:
         if wait >= self._longest_wait:
             self._failed_checks.report(
                 ReportFailedCheck(
-                    eviction.cause, TERMINATION, eviction.node_name, f"the node does not end: {message}"
+                    eviction.cause, TERMINATION, eviction.node_name, f"the node does not terminate: {message}"
                 )
             )
 
@@ -121,7 +121,7 @@ class Evictions:
                 raise
             return
         self._log.info(
-            "deleted pod: the time for the drain is over",
+            "deleted pod: terminationGracePeriod is over",
             pod=f"{deletion.namespace}/{deletion.name}",
             node=deletion.node_name,
         )

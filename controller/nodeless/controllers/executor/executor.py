@@ -149,14 +149,16 @@ class InstructionExecutor:
                 self._log.info("deleted launch templates", count=count)
             case do.CleanUpNodeClass(_, node_class):
                 count = await self._cloud.clean_up(node_class)
-                self._log.info("cleaned up after node class", node_class=node_class.key, profiles=count)
+                self._log.info(
+                    "deleted the resources of a node class", node_class=node_class.key, profiles=count
+                )
             case do.DeleteInstanceProfiles():
                 count = await self._cloud.delete_instance_profiles()
                 self._log.info("deleted instance profiles", count=count)
             case do.ReleaseGuard():
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{GUARD_NAME}"
                 if await self._edit_finalizers(path, TEARDOWN_FINALIZER, present=False):
-                    self._log.info("the guard is released")
+                    self._log.info("released the teardown guard")
             case do.PublishEvent():
                 self._recorder.publish(instruction)
             case do.ReportFailedCheck():

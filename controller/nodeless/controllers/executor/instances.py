@@ -91,7 +91,7 @@ class Instances:
         for instance in instances:
             self._assert_leading()
             await self._cloud.terminate(instance.id)
-            self._log.info("terminating instance that no claim knows", instance=instance.id)
+            self._log.info("terminating instance without a NodeClaim", instance=instance.id)
         if instances:
             names = ", ".join(instance.id for instance in instances)
-            raise StillThereError(f"waiting for instances to end: {names}")
+            raise StillThereError(f"waiting for instances to terminate: {names}")

@@ -37,15 +37,15 @@ class Surges:
                 raise
             self._remember(self.refused, restart.pod_uid)
             hint = f"; hint: {_HINT}" if error.status == 403 else ""
-            self._tell(restart, "Warning", "SurgeFailed", f"no successor first: {error.message}{hint}")
+            self._tell(restart, "Warning", "SurgeFailed", f"no replacement pod first: {error.message}{hint}")
             return
         self._remember(self._asked, restart.pod_uid)
         self._log.info(
-            "restarting deployment before its pod leaves",
+            "restarting deployment before its pod is evicted",
             deployment=f"{restart.namespace}/{restart.deployment}",
             node=restart.node_name,
         )
-        text = f"leaves node {restart.node_name} once Deployment {restart.deployment} has a ready successor"
+        text = f"leaves node {restart.node_name} once Deployment {restart.deployment} has a ready replacement"
         self._tell(restart, "Normal", "Surging", text)
 
     @staticmethod

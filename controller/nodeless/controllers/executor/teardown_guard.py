@@ -47,8 +47,8 @@ class Guard:
         """Say by event and log that the deletion of the guard ends nothing."""
         message = (
             "the guard was deleted, but the stack still holds its capacity"
-            f" (Lease {HOLD_NAMESPACE}/{holds[0]}): no node is ended, and the guard comes back;"
-            " to end all of them destroy the stack, or delete the Lease before the guard"
+            f" (Lease {HOLD_NAMESPACE}/{holds[0]}): no node is terminated, and the guard is created "
+            "again; to terminate all nodes destroy the stack, or delete the Lease before the guard"
         )
         self._log.warning(message)
         self._recorder.publish(
@@ -78,7 +78,7 @@ class Guard:
             if error.status != _CONFLICT:
                 raise
             return
-        self._log.warning("the guard was missing and has been made again")
+        self._log.warning("the teardown guard was missing and has been created again")
 
 
 def guard_manifest(namespace: str, drain: float | None) -> dict[str, Any]:

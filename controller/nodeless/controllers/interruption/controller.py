@@ -46,7 +46,7 @@ class InterruptionLoop:
         """Work until cancelled; without a queue there is nothing to do."""
         if not self._cloud.has_interruption_queue:
             self._log.info(
-                "interruption warnings are not read: spot instances end without a drain; "
+                "interruption warnings are not read: spot instances are terminated without a drain; "
                 "hint: set aws.interruptionQueueName"
             )
         while self._cloud.has_interruption_queue:
@@ -61,7 +61,7 @@ class InterruptionLoop:
                 self._delay = min(2 * self._delay, self._timing.interruption_longest_retry)
                 continue
             if self._said:
-                self._log.info("interruption messages are read again")
+                self._log.info("interruption messages can be read again")
             self._said, self._delay = "", self._timing.interruption_retry
 
     async def handle_once(self) -> None:
@@ -86,7 +86,7 @@ class InterruptionLoop:
         try:
             return await self._handle_one(message, claims)
         except (ApiError, ApiUnavailable, CloudError) as error:
-            self._log.warning(f"interruption not handled, it comes again: {error}")
+            self._log.warning(f"interruption not handled, the queue delivers it again: {error}")
             return False
         except ProcessMustEnd:
             raise
@@ -97,7 +97,7 @@ class InterruptionLoop:
     async def _handle_one(self, message: Interruption, claims: dict[str, NodeClaim]) -> bool:
         self._metrics.interruption_received.labels(message.kind.value).inc()
         if message.problem:
-            self._log.warning(f"message thrown away: {message.problem}")
+            self._log.warning(f"message dropped: {message.problem}")
         if message.sent_at is not None:
             self._metrics.interruption_latency.observe(max(0.0, self._timing.wall_clock() - message.sent_at))
         reaction = react_to_warning(self._cluster.snapshot, claims, message)

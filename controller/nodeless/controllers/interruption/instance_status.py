@@ -44,7 +44,7 @@ class InstanceStatusController:
             except (ApiError, ApiUnavailable, CloudError) as error:
                 if str(error) != self._said:
                     self._said = str(error)
-                    self._log.warning(f"cannot look for instances in trouble: {error}")
+                    self._log.warning(f"cannot look for impaired instances: {error}")
             await asyncio.sleep(PERIOD)
 
     async def reconcile_once(self) -> None:

@@ -191,7 +191,7 @@ class ClaimLoop:
                 await self._set_aside(key, claim, version, error)
                 return
             if not (isinstance(error, ApiError) and error.status == 409):
-                self._log.warning(f"step failed, trying again: {error}", key=key)
+                self._log.warning(f"reconciliation failed, trying again: {error}", key=key)
             self._again(key)
         finally:
             self._queue.done(key)
@@ -218,7 +218,7 @@ class ClaimLoop:
         except ProcessMustEnd:
             raise
         except Exception as error:
-            self._log.debug("condition was not written", key=claim.name, exc_info=error)
+            self._log.debug("the condition could not be written", key=claim.name, exc_info=error)
 
     def _again(self, key: str) -> float:
         """Have the key taken anew after a while that grows with each failure; gives back the seconds."""

@@ -60,7 +60,7 @@ class Collector:
             except (ApiError, ApiUnavailable, CloudError) as error:
                 if str(error) != said:
                     said = str(error)
-                    self._log.warning(f"collection failed, trying again: {error}")
+                    self._log.warning(f"garbage collection failed, trying again: {error}")
             eager = rounds < _EAGER_ROUNDS or self._missed
             await asyncio.sleep(self._timing.collection_eager if eager else self._timing.collection_calm)
 

@@ -72,7 +72,7 @@ class MeasuredCapacity:
             try:
                 await self._kept.write(write_observations(self._measured))
             except (ApiError, ApiUnavailable) as error:
-                self._log.warning(f"measured capacity is not kept yet: {error}")
+                self._log.warning(f"measured capacity is not saved yet: {error}")
                 self._changed.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 

@@ -38,7 +38,7 @@ class ReservationLoop:
             try:
                 await self.reconcile_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
-                self._log.warning(f"reservations could not be looked at, trying again: {error}")
+                self._log.warning(f"reservations could not be checked, trying again: {error}")
             await asyncio.sleep(self._timing.reservations)
 
     async def reconcile_once(self) -> None:

@@ -80,7 +80,7 @@ class NodeClassChecks:
             self._log.warning(f"{node_class.key}: not known whether launches are allowed: {error}")
             message = self._give_up(known, error)
         except Exception as error:  # a defect in the check is said where the answer would have stood
-            self._log.exception(f"{node_class.key}: the check of what launches need has failed")
+            self._log.exception(f"{node_class.key}: the check whether launches are allowed has failed")
             message = self._give_up(known, _defect(error))
         if message != shown:
             self._again(node_class.key, 0.0)
@@ -102,7 +102,9 @@ class NodeClassChecks:
 
 def _defect(error: Exception) -> CloudError:
     text = f"the check itself has failed ({type(error).__name__}: {error})"
-    return CloudError(text, "report it with the traceback in the controller's log", "CheckFailed")
+    return CloudError(
+        text, "report this as a bug, with the traceback from the controller's log", "CheckFailed"
+    )
 
 
 def _pools_of(snapshot: Snapshot, node_class: NodeClass) -> list[Pool]:

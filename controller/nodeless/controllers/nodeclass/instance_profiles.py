@@ -31,7 +31,7 @@ class ProfileLoop:
             except CloudError as error:
                 if str(error) != said:
                     said = str(error)
-                    self._log.warning(f"unused instance profiles could not be looked for: {error}")
+                    self._log.warning(f"unused instance profiles could not be listed: {error}")
 
     async def sweep_once(self) -> None:
         """One sweep.

@@ -33,7 +33,7 @@ RUNTIME_VALIDATION, CONFLICT = "RuntimeValidation", "Conflict"
 _NOT_FOUND, _CONFLICTING = 404, 409
 #: After a change: several edits usually come together, and our own writes have to be seen.
 _SETTLE_SECONDS = 0.2
-_MEANS_NOTHING = "in effect, and no instance type of any pool is meant by it now"
+_MEANS_NOTHING = "in effect, but it matches no instance type of any pool now"
 
 
 class OverlayLoop:
@@ -95,7 +95,9 @@ class OverlayLoop:
             try:
                 complete = await self.reconcile_once()
             except (ApiError, ApiUnavailable) as error:
-                self._log.warning(f"conditions of NodeOverlays were not written, trying again: {error}")
+                self._log.warning(
+                    f"the conditions of NodeOverlays could not be written, trying again: {error}"
+                )
                 complete = False
             rest = self._timing.overlays if complete else self._timing.overlays_retry
             if await set_within(self._changed, rest):
@@ -127,7 +129,7 @@ class OverlayLoop:
         self._known = known
         for key in sorted(problems):
             if self._said.get(key) != problems[key]:
-                self._log.warning(f"which NodeOverlays count for {key} is not known: {problems[key]}")
+                self._log.warning(f"it is not known which NodeOverlays apply to {key}: {problems[key]}")
         self._said = problems
         self._complete = not problems
         return [known[key] for key in sorted(known)]
@@ -140,7 +142,7 @@ class OverlayLoop:
         self._cloud.use_overlays(accepted)
         names = tuple(overlay.name for overlay in accepted)
         if names:
-            self._log.info(f"prices and capacity follow the NodeOverlays {', '.join(names)}")
+            self._log.info(f"NodeOverlays that apply to prices and capacity: {', '.join(names)}")
         self._cluster.handle(events.OverlaysApplied(names))
 
     async def _tell(self, overlay: NodeOverlay, found: Evaluation) -> None:

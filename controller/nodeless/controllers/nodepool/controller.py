@@ -239,7 +239,7 @@ class PoolLoop:
         except ProcessMustEnd:
             raise
         except Exception as error:
-            self._log.debug(f"{found.key}: condition was not written", exc_info=error)
+            self._log.debug(f"{found.key}: the condition could not be written", exc_info=error)
 
     async def _step(self, key: str) -> None:
         snapshot = self._cluster.snapshot

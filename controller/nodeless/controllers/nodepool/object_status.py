@@ -125,7 +125,7 @@ def validation(node_class: NodeClass, problem: CloudError | None, *, passed: boo
         # What another leader found out holds until we know better.
         return _ALLOWED
     return Condition(
-        VALIDATION_SUCCEEDED, "Unknown", "Validating", "EC2 is asked whether launches are allowed"
+        VALIDATION_SUCCEEDED, "Unknown", "Validating", "nodeless is asking EC2 whether launches are allowed"
     )
 
 

@@ -93,7 +93,7 @@ def _conditions_of(
         buffer_of(key) == buffer.key and name in snapshot.nodes for key, name in plan.placements.items()
     )
     if not found.replicas:
-        why = found.held_back or "replicas, percentage and limits make no pod"
+        why = found.held_back or "replicas, percentage and limits result in 0 pods"
         yield Condition(PROVISIONING, "False", BufferReason.BUFFER_EMPTY, why)
     elif there == found.replicas:
         yield Condition(PROVISIONING, "True", BufferReason.FITS_EXISTING_CAPACITY)

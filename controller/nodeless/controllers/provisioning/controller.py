@@ -214,7 +214,7 @@ class Provisioning:
                     with self._metrics.work.measure_reconciliation(PROVISIONER):
                         await self.plan_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
-                    self._log.error(f"pass failed, pods are planned again in {RETRY_SECONDS:.0f} s: {error}")
+                    self._log.error(f"planning failed, the next attempt is in {RETRY_SECONDS:.0f} s: {error}")
 
     async def _retry(self) -> None:
         while True:
@@ -288,7 +288,7 @@ class Provisioning:
         self._resting.note(plan, snapshot, late)
         self._tenants.note(plan, time.monotonic())
         for fault in set(plan.faults) - self._faults:
-            self._log.error(f"a plan was made without what failed: {fault}")
+            self._log.error(f"a plan was made without the objects that failed: {fault}")
         self._faults |= set(plan.faults)
         await self._launch(plan, situation)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
@@ -327,7 +327,7 @@ class Provisioning:
         opening = self._nominator is not None and self._nominator.is_opening()
         for node in plan.new_nodes:
             if opening and self._had_places(node, snapshot) and self._held_for(node, now) < _LONGEST_HOLD:
-                self._log.debug("pods lost their place to others while nodes are opened", pods=node.pods)
+                self._log.debug("other pods took the place of pods that wait for new nodes", pods=node.pods)
                 continue
             wait = self._guard.wait_for(node, snapshot, now)
             if not wait:
@@ -405,7 +405,7 @@ class Provisioning:
         for create, node, outcome in zip(creates, plan.new_nodes, outcomes, strict=True):
             if isinstance(outcome, ApiError | ApiUnavailable):
                 self._planned.pop(create.claim.name, None)
-                log.error(f"claim {create.claim.name} was not written: {outcome}")
+                log.error(f"claim {create.claim.name} could not be written: {outcome}")
                 if is_refusal(outcome) and searched < _SEARCHED:
                     searched += 1
                     await self._find_culprits(situation, node, outcome)
@@ -429,7 +429,7 @@ class Provisioning:
         for write, outcome in zip(writes, outcomes, strict=True):
             if isinstance(outcome, ApiError | ApiUnavailable):
                 # This process remembers them; the next pass tries again.
-                self._log.warning(f"the pods of claim {write.name} were not noted on it: {outcome}")
+                self._log.warning(f"the pods of claim {write.name} could not be noted on it: {outcome}")
             elif outcome is not None:
                 raise outcome
 
@@ -506,7 +506,7 @@ class Provisioning:
                 uid=pool.reference.uid,
             )
             if self._recorder.publish(event):
-                self._log.warning(f"no node can be made: {refusal.message}", pool=pool.key)
+                self._log.warning(f"no node can be created: {refusal.message}", pool=pool.key)
 
     def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
         pod = snapshot.pods.get(key)

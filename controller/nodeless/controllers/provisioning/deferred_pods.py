@@ -64,7 +64,7 @@ class DeferredPods:
             seen.add(class_of(pod))
             cause = self._boundary.cause(class_of(pod))
             if cause and self._boundary.seconds_to_rest(class_of(pod), self._pools):
-                message = f"{cause}; the pod is set aside, and tried again after the others"
+                message = f"{cause}; the pod is skipped, and tried again after the others"
                 resting.append(Refusal(pod.key, RefusalCode.SET_ASIDE, (), message))
             elif cause or pod.namespace in heavy:
                 late.append(pod.key)

@@ -109,7 +109,7 @@ def answer_to(
     problem = problem_of(snapshot, request)
     if now >= valid_until(request):
         provisioned = request.condition(PROVISIONED)
-        last = problem or (provisioned.message if provisioned else "no pass has looked at it")
+        last = problem or (provisioned.message if provisioned else "nodeless has not planned it yet")
         seconds = valid_until(request) - request.created_at
         return _answer_failure(RequestReason.EXPIRED, f"no capacity within {seconds:.0f} s: {last}")
     if problem:
@@ -120,7 +120,7 @@ def answer_to(
 def missing_room(request: ProvisioningRequest, plan: Plan) -> str:
     """What of a booking has no room any more; empty: all of it has."""
     lost = [each for each in plan.refusals if request_of(each.pod) == request.key]
-    return f"room for {len(lost)} of its pods is gone: {lost[0]}" if lost else ""
+    return f"room for {len(lost)} of its pods is no longer available: {lost[0]}" if lost else ""
 
 
 def _of_booking(
@@ -161,7 +161,7 @@ def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, plan: Plan, n
     if len(placed) + coming < request.pods:
         # It was set aside, or its turn comes with a later pass: what was said of it stands.
         known = request.condition(PROVISIONED)
-        return Answer((accepted,) if known else (accepted, _lacking("its turn to be planned has not come")))
+        return Answer((accepted,) if known else (accepted, _lacking("it has not been planned yet")))
     text = f"room for {ready} of {request.pods} pods is ready, nodes for the others are being launched"
     launching = Condition(PROVISIONED, "False", RequestReason.BEING_LAUNCHED, text)
     return Answer((accepted, launching), {LAUNCHING_SINCE: format_time(now if since is None else since)})

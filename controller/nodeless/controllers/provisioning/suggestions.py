@@ -57,7 +57,7 @@ class Advisor:
         try:
             helping = await self.lines(situation, plan, seconds)
         except Exception as error:
-            self._log.error(f"what would help refused pods could not be found: {one_line(error)}")
+            self._log.error(f"suggestions for unschedulable pods could not be computed: {one_line(error)}")
             helping = {}
         for refusal in plan.refusals:
             say(refusal, helping.get(refusal.pod, ()))

@@ -107,7 +107,7 @@ def _harmless(method: Callable[_P, None]) -> Callable[_P, None]:
         except Exception as error:
             if not said:
                 said = True
-                logger("tracing").error(f"a trace is not complete: {problem_of(error)}")
+                logger("tracing").error(f"a trace is incomplete: {problem_of(error)}")
 
     return guarded
 
