@@ -402,6 +402,6 @@ def test_nodes_whose_claims_the_input_lacks_are_said_not_to_be_in_the_target(tmp
     notes = [json.loads(one.stdout)["notes"] for one in told]
 
     assert [note for note in notes[1] if note not in notes[0]] == [
-        "3 nodes of pools without a NodeClaim or Machine in the input: in no figure of the target of "
+        "3 nodes of pools without a NodeClaim or Machine in the input: not included in the target of "
         "consolidation; hint: add kubectl get nodeclaims -o yaml"
     ]

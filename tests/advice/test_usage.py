@@ -161,13 +161,13 @@ def test_a_prometheus_that_refuses_is_named_with_its_answer(tmp_path):
     [
         ("", "holds no metrics of pods"),
         ("{", "not YAML"),
-        ('{"status": "error", "error": "timeout"}', "no answer of Prometheus: timeout"),
+        ('{"status": "error", "error": "timeout"}', "not an answer of Prometheus: timeout"),
         (
             json.dumps(answer("vector", {"metric": labels("web-0"), "value": [1, "2"]})),
             "whether it is cpu or memory",
         ),
         (json.dumps(answer("vector", {"metric": labels("web-0"), "value": [1, "x"]})), "is not a number"),
-        (json.dumps(pod_metrics("web-0", "fast", "1Gi")), "cpu 'fast' is no quantity"),
+        (json.dumps(pod_metrics("web-0", "fast", "1Gi")), "cpu 'fast' is not a quantity"),
         ('{"kind": "PodMetrics"}', "PodMetrics without metadata or containers"),
         (
             json.dumps({"kind": "List", "items": [pod_metrics("web-0", "1", "1Gi"), PODS[0]]}),

@@ -154,7 +154,7 @@ async def test_nothing_to_be_had_is_insufficient_capacity_and_a_new_claim_succee
     async with a_provider(clock=lambda: now[0]) as provider:
         with pytest.raises(InsufficientCapacity, match="claim default-abcde: InsufficientInstanceCapacity"):
             await launched(provider)
-        with pytest.raises(InsufficientCapacity, match="no instance type that the claim allows"):
+        with pytest.raises(InsufficientCapacity, match="no instance type that the NodeClaim allows"):
             await launched(provider)
         aws.set_faults()
         now[0] += 181

@@ -444,7 +444,7 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
     text = nodeless(path).stdout
     assert "What a node costs an hour" in text
     assert "  volumes: AWS's EBS prices (2021-07-14)\n" in text[text.index("Where prices are from") :]
-    assert "not known, and in no price: public IPv4 (subnets decide)" in text
+    assert "not known, and not included in any price: public IPv4 (subnets decide)" in text
     assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])
 
 

@@ -208,7 +208,7 @@ def test_pods_of_generated_names_are_as_many_as_there_are(file):
         ([EXAMPLES, "--what-if", "with-zone=us-east-1a"], "pools buy there already"),
         ([EXAMPLES, "--what-if", "with-zone=eu-west-1a"], "hint: a zone of the region of us-east-1a"),
         ([EXAMPLES, "--what-if", "packing=tight"], "hint: use lowest-price or fewest-nodes"),
-        ([EXAMPLES, "--what-if", "node-fee=-1"], "node-fee=-1: no price; hint: node-fee=0.01"),
+        ([EXAMPLES, "--what-if", "node-fee=-1"], "node-fee=-1: not a price; hint: node-fee=0.01"),
     ],
 )
 def test_input_that_cannot_be_used_is_told_with_exit_code_2(arguments, told, monkeypatch):

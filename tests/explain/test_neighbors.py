@@ -170,7 +170,7 @@ def test_a_karpenter_serves_the_very_pools():
     deleted = replace(a_pool(), reference=Reference("NodePool", "gone"), deletion_timestamp=1.0)
     (found,) = neighbors_of(seen(a_pool(), deleted, autoscaler(program="karpenter")))
     assert list(found.rivals) == [POOL]
-    assert "it serves Provisioner/default itself, too; both make claims" in found.about(POOL)
+    assert "it serves Provisioner/default itself, too; both create NodeClaims" in found.about(POOL)
     assert found.summary() == found.told()
 
 

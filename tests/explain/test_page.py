@@ -99,7 +99,7 @@ def test_the_page_tells_what_a_node_costs_and_where_prices_are_from():
     }
     assert sections["bills"] == [
         "m5.large, spot: 0.1020 = instance 0.1000 + volumes 0.0020 (20 GiB gp3)",
-        "not known, and in no price: public IPv4 (subnets decide)",
+        "not known, and not included in any price: public IPv4 (subnets decide)",
     ]
     assert sections["sources"] == ["instance: <AWS> (2026-11-21)", "volumes: AWS's EBS prices (2021-07-14)"]
     assert "<AWS>" not in text

@@ -96,9 +96,9 @@ def test_the_scaling_group_of_a_managed_group_alone(tmp_path):
 
 def test_members_of_another_type(tmp_path):
     path = written(tmp_path, "web.json", a_nodegroup(instanceTypes="m5.large"))
-    assert f"{path}: nodegroup/web: instanceTypes is no list of strings: m5.large" in refused(path)
+    assert f"{path}: nodegroup/web: instanceTypes is not a list of strings: m5.large" in refused(path)
     path = written(tmp_path, "web.json", {"nodegroup": "web"})
-    assert f"{path}: nodegroup holds what is no object: web" in refused(path)
+    assert f"{path}: nodegroup contains an item that is not an object: web" in refused(path)
 
 
 def test_every_fault_of_every_file_is_named_at_once(tmp_path):

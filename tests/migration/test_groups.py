@@ -68,7 +68,7 @@ def test_a_mixed_instances_policy_keeps_types_and_capacity_types_and_says_what_i
     lost = left_of(shop, "AutoScalingGroup/shop-legacy")
     policy = "MixedInstancesPolicy.InstancesDistribution"
     assert (
-        "shares of capacity types are not kept"
+        "nodeless does not keep shares of capacity types"
         in lost[f"{policy}.OnDemandPercentageAboveBaseCapacity"]["reason"]
     )
     assert lost[f"{policy}.SpotMaxPrice"]["value"] == "0.20"

@@ -32,7 +32,7 @@ from nodeless.state.expected import planned_for
 from nodeless.state.protection import protection
 from nodeless.state.saving import plain
 
-_IGNORED = "is not looked at: the scheduler has not refused it, or it is not for our nodes"
+_IGNORED = "is ignored: kube-scheduler has not marked it unschedulable, or it is not for nodes of nodeless"
 
 
 class NotThere(LookupError):

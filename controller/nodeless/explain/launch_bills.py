@@ -28,7 +28,7 @@ def launch_bills(launches: Iterable[Launch]) -> LaunchBills:
         if line := bill_line(launch.price, [part for part in launch.parts if part.known]):
             bills.setdefault(f"{launch.instance_type}, {launch.capacity_type}", line)
         if unknown := not_known(launch.parts):
-            missing[f"not known, and in no price: {unknown}"] = None
+            missing[f"not known, and not included in any price: {unknown}"] = None
     sources = price_sources(part for launch in launches for part in launch.parts)
     return LaunchBills(
         tuple(f"{name}: {line}" for name, line in bills.items()),

@@ -29,7 +29,10 @@ def spilled(plan: Plan) -> str | None:
     if not plan.spill:
         return None
     pods = count(len(plan.spill), "pod")
-    return f"{pods} will need further nodes, as kube-scheduler's scores spread the others; it is cheapest so"
+    return (
+        f"{pods} will need more nodes, because kube-scheduler's scores spread the others; this plan "
+        "is the cheapest"
+    )
 
 
 def reused(plan: Plan) -> str | None:

@@ -142,11 +142,11 @@ def neighbors_of(snapshot: Snapshot) -> tuple[Neighbor, ...]:
         found.append(_neighbor(snapshot, AUTOSCALER_NAME, sign, _scaling_groups(snapshot), hint))
     if sign := _sign_of_auto_mode(snapshot):
         groups = [_group_of_pool(pool) for _, pool in sorted(snapshot.neighbor_pools.items())]
-        hint = "set its pools or ours apart by taints, or leave one of the two without pools"
+        hint = "separate its pools from those of nodeless with taints, or leave one of the two without pools"
         found.append(_neighbor(snapshot, AUTO_MODE_NAME, sign, groups, hint))
     if sign := programs.get(KARPENTER):
         pools = {pool.key: Rivals() for pool in _pools(snapshot)}
-        leads_to = "both make claims for the same pods, and each ends nodes of the other's"
+        leads_to = "both create NodeClaims for the same pods, and each terminates nodes of the other"
         hint = f"let one of the two run: scale the other's Deployment to 0 ({_GUIDES[KARPENTER]})"
         found.append(Neighbor(KARPENTER_NAME, sign, pools, (), leads_to, hint))
     return tuple(found)

@@ -186,7 +186,7 @@ def _hindrances(situation: Situation, plan: Plan, pool: Pool) -> list[str]:
     """Why the pool makes no node at all."""
     found = []
     if situation.snapshot.teardown:
-        found.append("the stack is being destroyed, and no pool makes nodes")
+        found.append("the stack is being destroyed, and no pool creates nodes")
     if pool.deletion_timestamp is not None:
         found.append("it is being deleted")
     try:
@@ -197,7 +197,7 @@ def _hindrances(situation: Situation, plan: Plan, pool: Pool) -> list[str]:
         found.append(problem)
     unusable = [refusal.message for refusal in plan.unusable_pools if refusal.pool == pool.reference]
     if not unusable and not found and not situation.catalog.get(pool.key):
-        unusable = ["no instance type that it may buy is sold"]
+        unusable = ["none of the instance types that it allows is sold"]
     return [*found, *unusable]
 
 

@@ -46,7 +46,7 @@ class ConsolidationPath:
     def lines(self) -> tuple[str, ...]:
         """For people: the figures, then a line for each command."""
         whole = self.target
-        stands = "nothing that may move would be cheaper if it were planned anew"
+        stands = "planning all movable pods again would save nothing"
         if whole.ending:
             nodes = count(len(whole.ending), "node")
             stands = f"at the target {_bought(whole.launches)} would replace {nodes}"
@@ -123,8 +123,8 @@ def unclaimed_notes(snapshot: Snapshot) -> list[str]:
     if not unclaimed:
         return []
     return [
-        f"{count(len(unclaimed), 'node')} of pools without a NodeClaim or Machine in the input: in no figure "
-        "of the target of consolidation; hint: add kubectl get nodeclaims -o yaml"
+        f"{count(len(unclaimed), 'node')} of pools without a NodeClaim or Machine in the input: not "
+        "included in the target of consolidation; hint: add kubectl get nodeclaims -o yaml"
     ]
 
 

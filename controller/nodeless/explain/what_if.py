@@ -71,7 +71,7 @@ def pods_of_namespace(situation: Situation, namespace: str, notes: list[str]) ->
 def _scale(situation: Situation, argument: str, namespace: str) -> Situation:
     name, _, text = argument.rpartition(":")
     if not name or not text.isdigit() or int(text) > MOST_PODS:
-        raise BadChange(f"scale={argument}: no number of pods; hint: {_EXAMPLES['scale']}")
+        raise BadChange(f"scale={argument}: not a number of pods; hint: {_EXAMPLES['scale']}")
     for workload, pods in _workloads(situation, "scale", name, namespace).items():
         situation = _scaled(situation, workload, pods, int(text))
     return situation
@@ -220,14 +220,14 @@ def _read_price(argument: str, text: str, word: str = "price") -> tuple[float, f
         return 1 + number / 100, None
     if not text.endswith("%") and 0 <= number < float("inf"):
         return 1.0, number
-    raise BadChange(f"{word}={argument}: no price; hint: {_EXAMPLES[word]}")
+    raise BadChange(f"{word}={argument}: not a price; hint: {_EXAMPLES[word]}")
 
 
 def _limit(situation: Situation, argument: str) -> Situation:
     name, _, text = argument.partition(":")
     resource, _, amount = text.partition("=")
     if not resource or not amount:
-        raise BadChange(f"limit={argument}: no limit; hint: {_EXAMPLES['limit']}")
+        raise BadChange(f"limit={argument}: not a limit; hint: {_EXAMPLES['limit']}")
     snapshot = situation.snapshot
     try:
         limit = parse_resources({resource: amount})
@@ -248,7 +248,7 @@ def _packing(situation: Situation, argument: str) -> Situation:
 def _node_fee(situation: Situation, argument: str) -> Situation:
     _, fee = _read_price(argument, argument, "node-fee")
     if fee is None:
-        raise BadChange(f"node-fee={argument}: no price; hint: {_EXAMPLES['node-fee']}")
+        raise BadChange(f"node-fee={argument}: not a price; hint: {_EXAMPLES['node-fee']}")
     return replace(situation, policy=replace(situation.policy, node_fee=fee))
 
 

@@ -54,7 +54,7 @@ _TYPES = (
 _GENERAL = ("c", "m", "r")
 #: Requirements that every pool has by itself.
 IMPLIED = (NODE_POOL, PROVISIONER_NAME, EC2_NODE_CLASS_NAME)
-_RISK_TYPES = "pods see other processors: measure those that depend on one"
+_RISK_TYPES = "pods run on other processors: measure the workloads that depend on one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _of_pool(pool: Pool, wide: Catalog, spot_note: str) -> Iterator[Option]:
             "images must exist for both architectures; pods that need amd64 must select it",
             ""
             if names is pool.requirements
-            else "types by name or family are of amd64, so they are not asked for",
+            else "instance types and families that the pool names are amd64, so the change drops them",
             excludes="" if names is pool.requirements else f"types of {pool.key}",
         )
     has_spot = any(offering.capacity_type == SPOT for kind in kinds for offering in kind.offerings)
@@ -137,7 +137,7 @@ def _of_pool(pool: Pool, wide: Catalog, spot_note: str) -> Iterator[Option]:
             _with(pool.requirements, Requirement.of(CAPACITY_TYPE, IN, [SPOT, ON_DEMAND])),
             wide,
             f"let {pool.key} allow spot beside on-demand",
-            "EC2 takes spot nodes back with two minutes' notice: pods must tolerate a restart",
+            "EC2 reclaims spot nodes with two minutes' notice: pods must tolerate a restart",
             spot_note,
         )
     yield from _of_types(pool, wide)
@@ -149,7 +149,7 @@ def _of_pool(pool: Pool, wide: Catalog, spot_note: str) -> Iterator[Option]:
             _without(pool, ZONE),
             wide,
             f"let {pool.key} use all zones of its subnets",
-            "traffic between zones costs money, and is in no figure here",
+            "traffic between zones costs money, which these figures do not include",
         )
     if pool.packing == FEWEST_NODES:
         yield _pool_packing(pool)
@@ -329,7 +329,7 @@ def _of_weights(snapshot: Snapshot) -> Iterator[Option]:
         "DropWeights",
         ", ".join(pool.key for pool in weighted),
         f"let price decide among pools: drop the weight of {', '.join(pool.key for pool in weighted)}",
-        "pools that were tried first for a reason (reservations, licenses) are so no more",
+        "pools that were tried first for a reason (reservations, licenses) no longer are",
         tuple(_fragment(pool, {"weight": None}) for pool in weighted),
         apply,
     )
@@ -345,8 +345,8 @@ def _of_protection(situation: Situation) -> Iterator[Option]:
         yield Option(
             "AllowDisruption",
             str(workload),
-            f"let {count(number, 'pod')} of {workload} be moved: they hold their nodes by {DO_NOT_DISRUPT}",
-            "they restart when their node is consolidated; jobs begin anew",
+            f"let {count(number, 'pod')} of {workload} be moved: they keep their nodes with {DO_NOT_DISRUPT}",
+            "they restart when their node is consolidated; jobs start from the beginning",
             (_template(workload, {"metadata": {"annotations": {DO_NOT_DISRUPT: None}}}),),
             _changing_pods(workload, _unprotected),
         )
@@ -397,9 +397,9 @@ def _of_budgets(snapshot: Snapshot) -> Iterator[Option]:
         yield Option(
             "AllowEviction",
             f"PodDisruptionBudget/{key}",
-            f"let PodDisruptionBudget {key} allow an eviction: it holds the nodes of "
+            f"let PodDisruptionBudget {key} allow an eviction: it keeps the nodes of "
             f"{count(len(selected), 'pod')}",
-            "one of the pods may be away while it restarts elsewhere",
+            "one of the pods may be unavailable while it restarts on another node",
             (fragment,),
             apply,
         )
@@ -416,7 +416,7 @@ def _of_preferences(snapshot: Snapshot) -> Iterator[Option]:
             "DropPreferences",
             str(workload),
             f"drop {', '.join(sorted(rules))} of {workload}",
-            "pods may be closer together, or elsewhere than they would rather be",
+            "pods may be closer together, or on nodes that they do not prefer",
             (),
             _changing_pods(workload, _without_preferences),
             note="the fragment is the pod template without these members",
@@ -484,7 +484,8 @@ def _requests(fitting: Fitting) -> Option:
         "LowerRequests",
         str(fitting.workload),
         f"request {amounts(fitting.wanted)} for each pod of {fitting.workload} instead of {amounts(before)}",
-        "peaks that the metrics do not show: processors are throttled or shared, memory ends the container",
+        "the metrics may not show all peaks: CPU is throttled or shared, and too little memory ends the "
+        "container",
         (_template(fitting.workload, {"spec": {"containers": containers}}),),
         apply,
     )

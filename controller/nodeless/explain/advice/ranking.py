@@ -177,7 +177,7 @@ def _consolidation(situation: Situation, now: Bill, base: float, least: float) -
     if off:
         title = f"let {', '.join(pool.key for pool in off)} be consolidated"
     else:
-        title = "let consolidation go on: `nodeless plan --target` shows its commands"
+        title = "let consolidation continue: `nodeless plan --target` shows its commands"
     yield Advice(
         _CONSOLIDATE,
         ", ".join(pool.key for pool in off) or "the cluster",

@@ -90,7 +90,7 @@ def _amount(resource: str, text: Any, pod: str) -> float:
     try:
         value = float(_nano(str(text)))
     except (QuantityError, ValueError, ArithmeticError):
-        raise BadUsage(f"PodMetrics/{pod}: {resource} {text!r} is no quantity") from None
+        raise BadUsage(f"PodMetrics/{pod}: {resource} {text!r} is not a quantity") from None
     return value * 1000 if resource == CPU else value
 
 
@@ -121,11 +121,11 @@ def add_prometheus(
     if not isinstance(data, Mapping) or document.get("status") != "success":
         error = document.get("error") if isinstance(document, Mapping) else document
         raise BadUsage(
-            f"no answer of Prometheus: {error or 'no data'}; hint: /api/v1/query or /api/v1/query_range"
+            f"not an answer of Prometheus: {error or 'no data'}; hint: /api/v1/query or /api/v1/query_range"
         )
     series = data.get("result")
     if not isinstance(series, list):
-        raise BadUsage("no answer of Prometheus: result is no list; hint: a vector or a matrix")
+        raise BadUsage("not an answer of Prometheus: result is not a list; hint: a vector or a matrix")
     first, last = math.inf, -math.inf
     for one in series:
         metric, samples = _samples(one)

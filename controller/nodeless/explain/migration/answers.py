@@ -11,7 +11,7 @@ from typing import Any
 
 from nodeless.explain.migration.ledger import BadAnswer, shown
 
-_HINT = "hint: give the answer of the AWS CLI as it is"
+_HINT = "hint: give the output of the AWS CLI unchanged"
 #: What each answer holds, by the member that says which one it is.
 COMMANDS = {
     "nodegroup": "aws eks describe-nodegroup",
@@ -52,7 +52,9 @@ class Answers:
             listed = value if isinstance(value, list) else [value]
             for item in listed:
                 if not isinstance(item, Mapping):
-                    raise BadAnswer(f"{place}: {member} holds what is no object: {shown(item)}; {_HINT}")
+                    raise BadAnswer(
+                        f"{place}: {member} contains an item that is not an object: {shown(item)}; {_HINT}"
+                    )
                 self.objects.setdefault(member, []).append(Placed(place, item))
             if not listed:
                 raise BadAnswer(f"{place}: {member} is empty; hint: is the region of {command} right?")

@@ -11,11 +11,11 @@ from nodeless.explain.migration.ledger import Ledger
 
 PRIORITIES = "cluster-autoscaler-priority-expander"
 _LARGEST_WEIGHT = 100
-_OWN = "is about the autoscaler's own process"
+_OWN = "configures only the autoscaler's own process"
 _CHEAPEST = "nodeless launches what costs least for all pending pods together"
 _CONSOLIDATION = "consolidation compares prices and asks whether pods fit elsewhere, not how full a node is"
-_TRIES = "a launch without a node is replaced after 15 minutes"
-_BUDGETS = "how many nodes go at once is the pool's disruption budget; hint: spec.disruption.budgets"
+_TRIES = "a launch whose node does not register is replaced after 15 minutes"
+_BUDGETS = "the pool's disruption budget limits how many nodes go at once; hint: spec.disruption.budgets"
 _OWN_FLAGS = (
     "address",
     "cloud-config",
@@ -49,21 +49,28 @@ _OWN_FLAGS = (
 )
 _REASONS: dict[str, tuple[str, bool]] = {
     "balance-similar-node-groups": (
-        "nodes are where pods ask to be; hint: spread pods by topologySpreadConstraints on the zone",
+        "nodes are launched in the zones that pods require; hint: spread pods by "
+        "topologySpreadConstraints on the zone",
         True,
     ),
     "balancing-ignore-label": ("there are no groups to balance", False),
     "balancing-label": ("there are no groups to balance", False),
     "scale-down-utilization-threshold": (_CONSOLIDATION, True),
     "scale-down-gpu-utilization-threshold": (_CONSOLIDATION, True),
-    "scale-down-delay-after-add": ("consolidateAfter begins anew with each change of a node's pods", True),
-    "scale-down-delay-after-delete": ("one node's end does not delay the next; budgets bound them", True),
-    "scale-down-delay-after-failure": ("a command that failed rests by itself", False),
+    "scale-down-delay-after-add": ("consolidateAfter starts again with each change of a node's pods", True),
+    "scale-down-delay-after-delete": (
+        "removing a node does not delay the next one; budgets limit them",
+        True,
+    ),
+    "scale-down-delay-after-failure": (
+        "nodeless waits by itself before it tries a failed command again",
+        False,
+    ),
     "scale-down-unready-time": ("nodes that are not ready are repaired after 30 minutes", True),
     "scale-down-unready-enabled": ("nodes that are not ready are repaired after 30 minutes", True),
-    "scale-down-candidates-pool-ratio": ("all nodes are looked at", False),
-    "scale-down-candidates-pool-min-count": ("all nodes are looked at", False),
-    "scale-down-non-empty-candidates-count": ("all nodes are looked at", False),
+    "scale-down-candidates-pool-ratio": ("nodeless considers all nodes", False),
+    "scale-down-candidates-pool-min-count": ("nodeless considers all nodes", False),
+    "scale-down-non-empty-candidates-count": ("nodeless considers all nodes", False),
     "max-node-provision-time": (_TRIES, False),
     "max-empty-bulk-delete": (_BUDGETS, True),
     "max-scale-down-parallelism": (_BUDGETS, True),
@@ -73,27 +80,51 @@ _REASONS: dict[str, tuple[str, bool]] = {
         True,
     ),
     "max-pod-eviction-time": ("evictions are tried until they succeed", False),
-    "max-nodes-total": ("limits are each pool's own; hint: divide it among spec.limits", True),
-    "cores-total": ("limits are each pool's own; hint: divide it among spec.limits", True),
-    "memory-total": ("limits are each pool's own; hint: divide it among spec.limits", True),
-    "gpu-total": ("limits are each pool's own; hint: divide it among spec.limits", True),
-    "max-total-unready-percentage": ("launches go on however many nodes are not ready", True),
-    "ok-total-unready-count": ("launches go on however many nodes are not ready", True),
-    "new-pod-scale-up-delay": ("pods are planned after a second of silence, ten at most", True),
-    "unremovable-node-recheck-timeout": ("nodes are looked at again when something changes", False),
+    "max-nodes-total": (
+        "each pool has its own limits; hint: divide the value among the pools' spec.limits",
+        True,
+    ),
+    "cores-total": (
+        "each pool has its own limits; hint: divide the value among the pools' spec.limits",
+        True,
+    ),
+    "memory-total": (
+        "each pool has its own limits; hint: divide the value among the pools' spec.limits",
+        True,
+    ),
+    "gpu-total": ("each pool has its own limits; hint: divide the value among the pools' spec.limits", True),
+    "max-total-unready-percentage": ("launches continue even if many nodes are not ready", True),
+    "ok-total-unready-count": ("launches continue even if many nodes are not ready", True),
+    "new-pod-scale-up-delay": (
+        "pods are planned after a second without new pods, or after ten seconds at most",
+        True,
+    ),
+    "unremovable-node-recheck-timeout": ("nodeless considers nodes again when something changes", False),
     "node-delete-delay-after-taint": ("a node is drained at once when it has its taint", False),
-    "daemonset-eviction-for-empty-nodes": ("daemons stay until their node ends", True),
-    "daemonset-eviction-for-occupied-nodes": ("daemons stay until their node ends", True),
+    "daemonset-eviction-for-empty-nodes": ("DaemonSet pods stay until their node terminates", True),
+    "daemonset-eviction-for-occupied-nodes": ("DaemonSet pods stay until their node terminates", True),
     "ignore-daemonsets-utilization": (_CONSOLIDATION, False),
     "ignore-mirror-pods-utilization": (_CONSOLIDATION, False),
-    "min-replica-count": ("pods of small ReplicaSets are moved as well; hint: give them a budget", True),
+    "min-replica-count": (
+        "pods of small ReplicaSets are moved as well; hint: give them a PodDisruptionBudget",
+        True,
+    ),
     "skip-nodes-with-custom-controller-pods": ("pods of any controller are moved", True),
     "max-bulk-soft-taint-count": ("there are no soft taints", False),
     "max-bulk-soft-taint-time": ("there are no soft taints", False),
-    "initial-node-group-backoff-duration": ("offerings without capacity rest for three minutes", False),
-    "max-node-group-backoff-duration": ("offerings without capacity rest for three minutes", False),
-    "node-group-backoff-reset-timeout": ("offerings without capacity rest for three minutes", False),
-    "enforce-node-group-min-size": ("there is no minimum: unneeded nodes go", True),
+    "initial-node-group-backoff-duration": (
+        "nodeless avoids offerings without capacity for three minutes",
+        False,
+    ),
+    "max-node-group-backoff-duration": (
+        "nodeless avoids offerings without capacity for three minutes",
+        False,
+    ),
+    "node-group-backoff-reset-timeout": (
+        "nodeless avoids offerings without capacity for three minutes",
+        False,
+    ),
+    "enforce-node-group-min-size": ("there is no minimum: unneeded nodes are removed", True),
     "force-ds": ("DaemonSets are always counted on new nodes", False),
 }
 
@@ -260,7 +291,10 @@ def _read_flag(found: Autoscaler, name: str, value: str, source: str, ledger: Le
         ledger.leave(source, member, value, _OWN, matters=False)
     else:
         ledger.leave(
-            source, member, value, "no counterpart of this flag is known; hint: see what it does for you"
+            source,
+            member,
+            value,
+            "this flag has no known counterpart; hint: check whether you need what it does",
         )
 
 
@@ -273,7 +307,7 @@ def read_priorities(manifest: Mapping[str, Any], found: Autoscaler, ledger: Ledg
     except yaml.YAMLError:
         read = None
     if not isinstance(read, dict) or not all(isinstance(key, int) for key in read):
-        ledger.leave(source, "priorities", text or "", "is no map of priorities to lists of expressions")
+        ledger.leave(source, "priorities", text or "", "is not a map of priorities to lists of expressions")
         return
     for priority, patterns in read.items():
         for pattern in patterns if isinstance(patterns, list) else [patterns]:

@@ -208,7 +208,7 @@ def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscale
             yield (
                 "LocalStorage",
                 f"Cluster Autoscaler keeps their node for the volume {local[0]}; nodeless moves them, "
-                f"without what is in it",
+                "and what is in the volume is lost",
                 _ANNOTATE,
                 _PROTECT,
             )
@@ -223,8 +223,8 @@ def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscale
         if not template.owned:
             yield (
                 "NoController",
-                "Cluster Autoscaler keeps nodes of pods that nothing makes anew; nodeless evicts them, and "
-                "they are gone",
+                "Cluster Autoscaler keeps nodes of pods that no controller recreates; nodeless evicts "
+                "them, and nothing recreates them",
                 f"run them by a Deployment or Job, or {_ANNOTATE}",
                 _PROTECT,
             )
@@ -235,13 +235,14 @@ def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscale
             f"their priority {priority} is below {autoscaler.expendable_below}: Cluster Autoscaler adds no "
             f"node for "
             "them; nodeless does",
-            "give them no pool: a taint on pools that they do not tolerate",
+            "keep them off all pools: give the pools a taint that they do not tolerate",
             {},
         )
     elif _is_pause(template) and isinstance(priority, int) and priority < 0:
         yield (
             "Overprovisioning",
-            "they keep room by being preempted, which works as before: nodes are launched for them when "
+            "they reserve room because they can be preempted, which works as before: nodes are launched "
+            "for them when "
             "they are "
             "pending",
             "a CapacityBuffer (autoscaling.x-k8s.io/v1beta1) keeps the same room without pods",
@@ -253,7 +254,7 @@ def _of_karpenter(template: Template) -> Iterator[_Found]:
     if str(template.annotations.get(DO_NOT_EVICT, "")).lower() == "true":
         yield (
             "DoNotEvict",
-            f"{DO_NOT_EVICT} is of v1alpha5: it is read, and v1 calls it {DO_NOT_DISRUPT}",
+            f"{DO_NOT_EVICT} is a name of v1alpha5: nodeless reads it, but in v1 it is {DO_NOT_DISRUPT}",
             f'annotate them {DO_NOT_DISRUPT}: "true" as well',
             _PROTECT,
         )
@@ -310,15 +311,15 @@ def _of_labels(key: str, values: tuple[str, ...], pools: Mapping[str, str]) -> I
         other = [_value(key, value, pools) for value in values]
         yield (
             "GroupLabel",
-            f"they ask for the label {named}, which nodes of pools do not have: they stay pending as they "
-            f"are",
-            f"ask for {new}: {', '.join(other)} instead; the plan takes that as done",
+            f"they require the label {named}, which nodes of pools do not have: without a change they "
+            "stay pending",
+            f"ask for {new}: {', '.join(other)} instead; the plan assumes this change",
         )
     elif key in _OTHER_GROUP_LABELS:
         yield (
             "GroupLabel",
-            f"they ask for the label {named}, which nodes of pools do not have",
-            "ask for a label of the pool's template instead",
+            f"they require the label {named}, which nodes of pools do not have",
+            "require a label of the pool's template instead",
         )
 
 
@@ -349,8 +350,7 @@ def _blocked(snapshot: Snapshot, concerned: frozenset[str]) -> Iterator[Differen
                 workload,
                 number,
                 f"PodDisruptionBudget {budget.key} allows no eviction: a drain waits, as it did before",
-                "allow one for the time of the migration, or restart the workload when its new nodes are "
-                "there",
+                "allow one during the migration, or restart the workload when its new nodes are ready",
             )
 
 
@@ -370,8 +370,7 @@ def _zonal(snapshot: Snapshot, concerned: frozenset[str], spread: frozenset[str]
             workload,
             pods[workload],
             f"their volumes are in {', '.join(sorted(names))}: new nodes for them are launched there, "
-            f"where a group of "
-            "several zones may grow in another one",
+            "while a group of several zones may grow in another zone",
             "nothing, as long as the pool has these zones",
         )
 

@@ -48,7 +48,8 @@ def read_groups(answers: Answers, autoscaler: Autoscaler, ledger: Ledger) -> Gro
             if managed_by:
                 hint = f"hint: add the answer of aws eks describe-nodegroup --nodegroup-name {managed_by}"
                 raise BadAnswer(
-                    f"{answer.place}: {SELF_MANAGED}/{name} is of the managed node group {managed_by}; {hint}"
+                    f"{answer.place}: {SELF_MANAGED}/{name} belongs to the managed node group "
+                    f"{managed_by}; {hint}"
                 )
             _sort(found, read_scaling_group(answer, answers, ledger), autoscaler, ledger)
         except BadAnswer as error:
@@ -82,9 +83,8 @@ def _account_for_the_rest(answers: Answers, groups: Iterable[NodeGroup], ledger:
             if member in action.value
         )
         reason = (
-            "pools have no sizes to schedule: pods make nodes; hint: scale the workloads by the clock, or "
-            "give a "
-            "CapacityBuffer its replicas by the clock"
+            "pools have no size to schedule: nodes follow pods; hint: scale the workloads on a "
+            "schedule, or change the replicas of a CapacityBuffer on a schedule"
         )
         ledger.leave(f"{SELF_MANAGED}/{of}", f"scheduled action {name}", f"{times}: {sizes}", reason)
         if of in by_name:

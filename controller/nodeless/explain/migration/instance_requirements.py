@@ -21,7 +21,7 @@ from nodeless.model.labels import (
 )
 
 Term = dict[str, Any]
-_NO_LABEL = "no label of instance types says it; hint: name types or families in the pool's requirements"
+_NO_LABEL = "instance types have no label for it; hint: name types or families in the pool's requirements"
 #: As EC2 counts them: families of which a newer one is sold.
 _OLDEST_CURRENT = 4
 _METAL = ["metal", "metal-16xl", "metal-24xl", "metal-32xl", "metal-48xl"]
@@ -44,7 +44,7 @@ def requirements_of(members: Members) -> list[Term]:
         terms.append(_in(INSTANCE_CPU_MANUFACTURER, [_MAKERS.get(maker, maker) for maker in makers]))
     if members.take("RequireEncryptionInTransit", f"NodePool requirement {INSTANCE_ENCRYPTION_IN_TRANSIT}"):
         terms.append(_in(INSTANCE_ENCRYPTION_IN_TRANSIT, ["true"]))
-    price = "the lowest price is looked for among all types that are allowed; no bound is needed"
+    price = "nodeless takes the lowest price among all allowed types; no bound is needed"
     members.leave(price, "SpotMaxPricePercentageOverLowestPrice", matters=False)
     members.leave(price, "OnDemandMaxPricePercentageOverLowestPrice", matters=False)
     members.leave(price, "MaxSpotPriceAsPercentageOfOptimalOnDemandPrice", matters=False)
@@ -148,7 +148,7 @@ def _accelerators(members: Members) -> Iterator[Term]:
     if most:
         yield _in(key, [str(int(most) + 1)], "Lt")
     members.leave(
-        "name the accelerator by its label, as karpenter.k8s.aws/instance-gpu-name",
+        "name the accelerator by its label, for example karpenter.k8s.aws/instance-gpu-name",
         "AcceleratorManufacturers",
         "AcceleratorNames",
         "AcceleratorTotalMemoryMiB",

@@ -20,7 +20,7 @@ _OTHERS_TAGS = (
     "eksctl.",
 )
 _NO_FIELD = "EC2NodeClass has no field for it"
-_PER_INSTANCE = "is of one instance, and a pool makes many"
+_PER_INSTANCE = "belongs to one instance, but a pool launches many"
 _IGNORED = {
     "KernelId": "belongs to paravirtual images, which no current type runs",
     "RamDiskId": "belongs to paravirtual images, which no current type runs",
@@ -28,12 +28,12 @@ _IGNORED = {
     "DisableApiTermination": "the controller has to be able to terminate its instances",
     "DisableApiStop": "the controller has to be able to terminate its instances",
     "InstanceInitiatedShutdownBehavior": "an instance that shuts down is terminated, its node replaced",
-    "ElasticGpuSpecifications": "AWS sells it no more",
-    "ElasticInferenceAccelerators": "AWS sells it no more",
-    "CreditSpecification": f"{_NO_FIELD}: burstable types have their account's default",
+    "ElasticGpuSpecifications": "AWS no longer sells it",
+    "ElasticInferenceAccelerators": "AWS no longer sells it",
+    "CreditSpecification": f"{_NO_FIELD}: burstable types use the account's default",
     "LicenseSpecifications": f"{_NO_FIELD}; hint: associate the license with the image",
     "HibernationOptions": "nodes are terminated, never hibernated",
-    "PrivateDnsNameOptions": f"{_NO_FIELD}: names are as the subnet gives them",
+    "PrivateDnsNameOptions": f"{_NO_FIELD}: the subnet determines the names",
     "MaintenanceOptions": "an impaired instance is replaced by the controller",
     "NetworkPerformanceOptions": f"{_NO_FIELD}: the weighting of bandwidth is the type's default",
     "SecondaryInterfaces": _NO_FIELD,
@@ -142,7 +142,7 @@ def read_configuration(configuration: Placed, ledger: Ledger) -> Launch:
         given["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": {"MaxPrice": price}}
     members = Members(given, source, ledger, place=configuration.place)
     members.state("LaunchConfigurationName", "LaunchConfigurationARN", "CreatedTime")
-    members.leave("EC2-Classic is no more", "ClassicLinkVPCId", "ClassicLinkVPCSecurityGroups")
+    members.leave("EC2-Classic no longer exists", "ClassicLinkVPCId", "ClassicLinkVPCSecurityGroups")
     members.leave(_IGNORED["RamDiskId"], "RamdiskId")
     members.leave(_TENANCY, "PlacementTenancy")
     return read_data(members)
@@ -216,7 +216,7 @@ def _read_interface(interface: Members, found: Launch) -> None:
             interface.source,
             interface.path("InterfaceType"),
             kind,
-            "EFA interfaces come with pods that request vpc.amazonaws.com/efa; hint: request them",
+            "nodes get EFA interfaces for pods that request vpc.amazonaws.com/efa; hint: request them",
         )
     tracking = interface.below("ConnectionTrackingSpecification")
     if tracking is not None:
@@ -233,12 +233,16 @@ def _read_interface(interface: Members, found: Launch) -> None:
         tracking.close()
     interface.leave(_PER_INSTANCE, "NetworkInterfaceId", "PrivateIpAddress", "PrivateIpAddresses")
     interface.leave(_PER_INSTANCE, "Ipv6Addresses", "Ipv4Prefixes", "Ipv6Prefixes", "SubnetId")
-    interface.leave("the VPC CNI gives addresses to nodes as pods come", "SecondaryPrivateIpAddressCount")
+    interface.leave(
+        "the VPC CNI assigns addresses to nodes when pods need them", "SecondaryPrivateIpAddressCount"
+    )
     interface.leave(_NO_FIELD, "AssociateCarrierIpAddress", "Ipv6AddressCount", "Ipv6PrefixCount")
     interface.leave(_NO_FIELD, "PrimaryIpv6", "EnaSrdSpecification", "EnaQueueCount")
-    interface.leave("the first interface is always made so", "DeviceIndex", "NetworkCardIndex", matters=False)
-    interface.leave("interfaces end with their instance", "DeleteOnTermination", matters=False)
-    interface.leave("is a note for people", "Description", matters=False)
+    interface.leave(
+        "the first interface always has this index", "DeviceIndex", "NetworkCardIndex", matters=False
+    )
+    interface.leave("interfaces are deleted with their instance", "DeleteOnTermination", matters=False)
+    interface.leave("is only a description", "Description", matters=False)
     interface.close()
 
 
@@ -247,9 +251,9 @@ def _read_disks(data: Members, found: Launch) -> None:
     for mapping in data.each("BlockDeviceMappings"):
         device, to = mapping.text("DeviceName"), f"{_ON_CLASS}blockDeviceMappings"
         mapping.leave(
-            "disks of the instance are used by instanceStorePolicy: RAID0 or not at all", "VirtualName"
+            "disks of the instance are used through instanceStorePolicy: RAID0 or not at all", "VirtualName"
         )
-        mapping.leave("a device of the image cannot be left out", "NoDevice")
+        mapping.leave("a device of the image cannot be removed", "NoDevice")
         ebs = mapping.below("Ebs")
         mapping.close()
         if ebs is None:
@@ -302,7 +306,7 @@ def _read_tags(data: Members, found: Launch) -> None:
                 tags[key] = value
                 tag.ledger.carry(tag.source, path, f"{_ON_CLASS}tags")
             else:
-                reason = f"tags of {kind} are not written by the controller"
+                reason = f"tags of {kind} are not set by the controller"
                 tag.ledger.leave(tag.source, path, value, reason)
             tag.close()
         specification.close()
@@ -326,7 +330,7 @@ def _read_market(data: Members, found: Launch) -> None:
     market = data.below("InstanceMarketOptions")
     if market is not None:
         found.market = market.text("MarketType", "NodePool requirement karpenter.sh/capacity-type")
-        market.leave("the lowest price is looked for instead of a bound on it", "SpotOptions")
+        market.leave("nodeless takes the lowest price instead of a bound on it", "SpotOptions")
         market.close()
     reservation = data.below("CapacityReservationSpecification")
     if reservation is not None:
@@ -362,7 +366,7 @@ def read_reservation(reservation: Members, spec: dict[str, Any]) -> None:
     preference = reservation.text("CapacityReservationPreference")
     if preference and not spec.get("capacityReservationSelectorTerms"):
         reason = (
-            f"reservations are used only where {to} selects them, open ones too; hint: name those you have"
+            f"even open reservations are used only if {to} selects them; hint: select those that you have"
         )
         matters = preference != "none"
         reservation.ledger.leave(

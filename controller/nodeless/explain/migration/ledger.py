@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: Why something is left that describes what is there, and not what it should be like.
-STATE = "says what is there now, not how nodes are made"
-_UNKNOWN = "no counterpart of it is known; hint: see what it does for your nodes before they go"
+STATE = "describes the current state, not how nodes are created"
+_UNKNOWN = "it has no known counterpart; hint: check whether your nodes need it before you remove them"
 #: Characters of a value that are shown.
 _SHOWN = 80
 
@@ -104,7 +104,7 @@ class Members:
         self.source, self.ledger, self.place = source, ledger, place
         self._path = path
         if not isinstance(value, Mapping):
-            raise BadAnswer(f"{place}: {source}: {path or 'it'} is no object: {shown(value)}; {_HINT}")
+            raise BadAnswer(f"{place}: {source}: {path or 'it'} is not an object: {shown(value)}; {_HINT}")
         self._value = value
         self._seen: set[str] = set()
 
@@ -188,13 +188,13 @@ class Members:
     def bad(self, name: str, value: Any, wanted: str) -> BadAnswer:
         """The fault of a member that is of another type."""
         path = self.path(name)
-        return BadAnswer(f"{self.place}: {self.source}: {path} is no {wanted}: {shown(value)}; {_HINT}")
+        return BadAnswer(f"{self.place}: {self.source}: {path} is not a {wanted}: {shown(value)}; {_HINT}")
 
     def _member(self, value: Any, path: str) -> "Members":
         return Members(value, self.source, self.ledger, path, self.place)
 
 
-_HINT = "hint: give the answer of the AWS CLI as it is"
+_HINT = "hint: give the output of the AWS CLI unchanged"
 
 
 def _is_nothing(value: Any) -> bool:

@@ -84,7 +84,7 @@ def read_managed_group(answer: Placed, answers: Answers, ledger: Ledger) -> Node
             group.subject,
             "tags",
             tags,
-            "are the group's own: EKS does not put them on instances",
+            "belong to the group only: EKS does not put them on instances",
             matters=False,
         )
     members.leave("the controller repairs nodes by itself", "nodeRepairConfig", matters=False)
@@ -138,7 +138,7 @@ def _read_image_of_managed(members: Members, group: NodeGroup, launch: Launch) -
         members.ledger.carry(group.subject, "amiType", "EC2NodeClass spec.amiFamily")
         if release:
             members.ledger.leave(
-                group.subject, "releaseVersion", release, "the image is the template's", matters=False
+                group.subject, "releaseVersion", release, "the launch template names the image", matters=False
             )
         set_image(group, launch, members)
         return

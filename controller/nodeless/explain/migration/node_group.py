@@ -12,7 +12,9 @@ from nodeless.model.labels import ON_DEMAND
 MANAGED, SELF_MANAGED = "nodegroup", "AutoScalingGroup"
 REQUIREMENT = "NodePool requirement "
 LABELS, TAINTS = "NodePool spec.template.metadata.labels", "NodePool spec.template.spec.taints"
-_MINIMUM = "pools have no minimum: unneeded nodes go; hint: a CapacityBuffer, or a pool with spec.replicas"
+_MINIMUM = (
+    "pools have no minimum: unneeded nodes are removed; hint: a CapacityBuffer, or a pool with spec.replicas"
+)
 _DESIRED = "follows from the pods"
 
 
@@ -95,7 +97,7 @@ def set_image(group: NodeGroup, launch: Launch, members: Members) -> None:
     family = launch.start_up.family
     if not family:
         family = AL2023
-        reason = "its start-up data does not say of which family it is, AL2023 is assumed; hint: amiFamily"
+        reason = "its user data does not show its family, so AL2023 is assumed; hint: check amiFamily"
         members.ledger.leave(group.subject, "ImageId", launch.image, reason)
     group.spec["amiFamily"] = family if family != CUSTOM else CUSTOM
     members.ledger.carry(group.subject, "ImageId", "EC2NodeClass spec.amiSelectorTerms")

@@ -102,9 +102,7 @@ def propose(
             )
             continue
         for name in unknown:
-            ledger.leave(
-                group.subject, "instance types", name, "is no type of the catalog, and is not priced"
-            )
+            ledger.leave(group.subject, "instance types", name, "is not in the catalog, and has no price")
         spec = _class_spec(group, role)
         if spec is None:
             found.faults.append(
@@ -130,7 +128,8 @@ def _check(found: Proposals) -> None:
         name = manifest["metadata"]["name"]
         group = places[name]
         found.faults += [
-            f"{group.place}: {group.subject}: the {manifest['kind']} made of it would be refused: {fault}"
+            f"{group.place}: {group.subject}: the {manifest['kind']} created from it would be invalid: "
+            f"{fault}"
             for fault in validate(manifest)
             if not fault.warning
         ]

@@ -32,9 +32,9 @@ WARM = "instances are launched when pods need them; hint: a CapacityBuffer keeps
 _BALANCERS = (
     "instances are not registered by the group; hint: the AWS Load Balancer Controller registers pods"
 )
-_HEALTH = "the controller looks at nodes and at EC2's status checks"
-_SPREAD = "nodes are where pods ask to be; hint: topologySpreadConstraints on the zone"
-_STRATEGY = "among the types that are allowed, those that cost least are bought; spot by EC2's capacity, too"
+_HEALTH = "the controller watches nodes and EC2's status checks"
+_SPREAD = "nodes are launched in the zones that pods require; hint: topologySpreadConstraints on the zone"
+_STRATEGY = "nodeless buys the cheapest of the allowed types; for spot, EC2's capacity counts as well"
 
 
 def read_scaling_group(answer: Placed, answers: Answers, ledger: Ledger) -> NodeGroup:
@@ -105,7 +105,7 @@ def _launch_of_self_managed(members: Members, group: NodeGroup, answers: Answers
     else:
         raise BadAnswer(
             f"{group.place}: {group.subject} has neither launch template nor launch configuration; "
-            "hint: a group that EKS Auto Mode or Karpenter made is none to migrate"
+            "hint: leave out groups that EKS Auto Mode or Karpenter created"
         )
     _take_types(group, [launch.instance_type] if launch.instance_type else [], launch)
     return launch
@@ -118,7 +118,7 @@ def _take_types(group: NodeGroup, types: list[str], launch: Launch) -> None:
         return
     if launch.instance_requirements is None:
         raise BadAnswer(
-            f"{group.place}: {group.subject}: neither it nor its template says an instance type; "
+            f"{group.place}: {group.subject}: neither it nor its template names an instance type; "
             "hint: is the version of the template right?"
         )
     group.requirements = requirements_of(launch.instance_requirements)
@@ -129,8 +129,8 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
     reference = None if template is None else template.below("LaunchTemplateSpecification")
     if template is None or reference is None:
         raise BadAnswer(
-            f"{group.place}: {group.subject}: its mixed instances policy names no launch template; hint: "
-            "give the answer of the AWS CLI as it is"
+            f"{group.place}: {group.subject}: its mixed instances policy names no launch template; "
+            "hint: give the output of the AWS CLI unchanged"
         )
     launch = read_template(template_of(reference, answers, group.subject), ledger)
     ledger.carry(group.subject, mixed.path("LaunchTemplate"), "EC2NodeClass")
@@ -178,7 +178,7 @@ def _read_distribution(distribution: Members, group: NodeGroup) -> None:
     elif above < 100:
         group.capacity_types = (SPOT, ON_DEMAND)
         reason = (
-            "shares of capacity types are not kept: the cheaper one is bought; hint: "
+            "nodeless does not keep shares of capacity types: it buys the cheaper one; hint: "
             "topologySpreadConstraints of "
             "pods on karpenter.sh/capacity-type, or a pool of on-demand with a limit"
         )
@@ -189,7 +189,7 @@ def _read_distribution(distribution: Members, group: NodeGroup) -> None:
     distribution.leave(
         _STRATEGY, "OnDemandAllocationStrategy", "SpotAllocationStrategy", "SpotInstancePools", matters=False
     )
-    distribution.leave("the lowest price is looked for instead of a bound on it", "SpotMaxPrice")
+    distribution.leave("nodeless takes the lowest price instead of a bound on it", "SpotMaxPrice")
     distribution.leave(_STRATEGY, "DistributionSegments")
     distribution.close()
 
@@ -235,17 +235,21 @@ def read_scaling_members(members: Members, group: NodeGroup) -> None:
         "protect nodes by the annotation karpenter.sh/do-not-disrupt on them",
         "NewInstancesProtectedFromScaleIn",
     )
-    members.leave("spot nodes are replaced when EC2 warns of their end", "CapacityRebalance", matters=False)
     members.leave(
-        "consolidation chooses by price and by what a move costs", "TerminationPolicies", matters=False
+        "spot nodes are replaced when EC2 warns of their interruption", "CapacityRebalance", matters=False
     )
-    members.leave("what a group does not do, a pool does", "SuspendedProcesses")
+    members.leave(
+        "consolidation chooses by price and by the cost of disruption", "TerminationPolicies", matters=False
+    )
+    members.leave("pools cannot suspend single processes", "SuspendedProcesses")
     members.leave("metrics of pools are the controller's own", "EnabledMetrics", matters=False)
     members.leave(_SPREAD, "AvailabilityZoneDistribution", "AvailabilityZoneImpairmentPolicy")
     members.leave("replacements are launched before nodes go", "InstanceMaintenancePolicy", matters=False)
-    members.leave("pools follow pods at once", "DefaultCooldown", matters=False)
+    members.leave("pools react to pods at once", "DefaultCooldown", matters=False)
     members.leave("sizes are counted in nodes", "DesiredCapacityType")
-    members.leave("a pool that is deleted ends its nodes; hint: RBAC says who may", "DeletionProtection")
+    members.leave(
+        "deleting a pool terminates its nodes; hint: limit by RBAC who may delete pools", "DeletionProtection"
+    )
     members.leave(
         "hooks run on groups only; hint: a DaemonSet, userData, or a preStop hook", "InstanceLifecyclePolicy"
     )
@@ -289,7 +293,7 @@ def _read_tags(members: Members, group: NodeGroup) -> None:
         elif propagated:
             own[key] = value
         else:
-            members.ledger.leave(members.source, f"Tags {key}", value, "is on the group alone", matters=False)
+            members.ledger.leave(members.source, f"Tags {key}", value, "is only on the group", matters=False)
     add_tags(group.spec, own, members.source, members.ledger)
 
 
@@ -301,7 +305,7 @@ def _read_hint(members: Members, group: NodeGroup, hint: str, value: str) -> Non
         group.labels.setdefault(key, value)
         members.ledger.carry(source, member, LABELS)
     elif what == "label":
-        members.ledger.leave(source, member, value, "is a label of the group alone", matters=False)
+        members.ledger.leave(source, member, value, "is a label of the group only", matters=False)
     elif what == "taint" and (taint := taint_of(f"{key}={value}")) is not None:
         if taint not in group.taints:
             group.taints.append(taint)
@@ -309,9 +313,10 @@ def _read_hint(members: Members, group: NodeGroup, hint: str, value: str) -> Non
     elif what == "resources":
         group.resources[key] = value
         reason = (
-            "what a node offers is its type's and its device plugins' matter"
+            "the instance type and device plugins determine what a node offers"
             if "/" not in key
-            else "a new node is planned with what its type has; pods that request it stay pending where no "
+            else "a new node is planned with the resources of its type; pods that request it stay "
+            "pending where no "
             "type has it"
         )
         members.ledger.leave(source, member, value, reason, matters="/" in key)
@@ -319,4 +324,4 @@ def _read_hint(members: Members, group: NodeGroup, hint: str, value: str) -> Non
         group.unneeded_time = value
         members.ledger.carry(source, member, "NodePool spec.disruption.consolidateAfter")
     else:
-        members.ledger.leave(source, member, value, "no counterpart of this hint is known")
+        members.ledger.leave(source, member, value, "this hint has no known counterpart")

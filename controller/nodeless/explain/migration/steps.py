@@ -67,7 +67,7 @@ def steps_from_karpenter(differing: Sequence[Difference], *, older: bool) -> tup
     stop = Step(
         "Stop Karpenter; nodes and pods keep running",
         ("kubectl -n karpenter scale deployment karpenter --replicas 0",),
-        "kubectl -n karpenter get pods: none of Karpenter is left",
+        "kubectl -n karpenter get pods: no pod of Karpenter is left",
         ("kubectl -n karpenter scale deployment karpenter --replicas 2",),
         "two controllers that serve the same pending pods launch nodes twice",
     )
@@ -154,12 +154,12 @@ def _reselect(differing: Iterable[Difference]) -> Iterator[Step]:
         undo.append(f"{there} {_selecting({old: before, new: None})}")
     if not commands and not by_hand:
         return
-    more = f"; by hand, where pods are made: {listed(by_hand)}" if by_hand else ""
+    more = f"; by hand, where the pods are created: {listed(by_hand)}" if by_hand else ""
     yield Step(
         f"Have pods select pools instead of groups{more}",
         tuple(commands),
         "kubectl get nodeclaims: claims for these pods, which restart on the nodes of pools",
-        tuple(undo) or ("as before, where pods are made",),
+        tuple(undo) or ("the old value, where the pods are created",),
         "a changed pod template restarts the pods of a workload",
     )
 
@@ -188,7 +188,7 @@ def _apply(check: str) -> Step:
         (f"nodeless validate {FILE}", f"kubectl apply -f {FILE}"),
         check,
         (f"kubectl delete -f {FILE}",),
-        "from here on pending pods get nodes of the pools; deleting a pool drains and ends its nodes",
+        "from here on pending pods get nodes of the pools; deleting a pool drains and terminates its nodes",
     )
 
 
@@ -247,14 +247,15 @@ def _move(group: NodeGroup, nodes: Sequence[str]) -> Iterator[Step]:
         "kubectl get nodeclaims, kubectl get pods -A --field-selector status.phase=Pending: all pods have "
         "a node",
         (f"kubectl uncordon {chosen}",),
-        "budgets of pods are kept; pods that wait for one keep the drain waiting",
+        "PodDisruptionBudgets are respected; pods that wait for one delay the drain",
     )
     yield Step(
         f"Set {group.subject} to no nodes",
         (_resize(group, 0, 0),),
         f"kubectl get nodes {chosen}: none is left",
         (_resize(group, group.minimum, group.desired),),
-        "its instances end; undone, it launches new ones, and pods come back as the pool's nodes are drained",
+        "its instances are terminated; if you undo this, it launches new ones, and pods return when you "
+        "drain the pool's nodes",
     )
 
 
@@ -285,9 +286,9 @@ def _remove(groups: Sequence[NodeGroup], autoscaler: Autoscaler) -> Step:
                 f"{shlex.quote(group.name)}"
             )
     return Step(
-        "Remove the groups and Cluster Autoscaler, when you need no way back",
+        "Remove the groups and Cluster Autoscaler, when you no longer need to go back",
         tuple(commands),
         f"no group is left: {listed([group.subject for group in groups])}",
-        ("make the groups again from your templates; there is no other way back from this step",),
-        "keep the groups at no nodes for as long as you may want to go back: they cost nothing",
+        ("create the groups again from your templates; there is no other way to undo this step",),
+        "keep the groups at 0 nodes for as long as you may want to go back: they cost nothing",
     )

@@ -26,7 +26,7 @@ _BOOTSTRAP = re.compile(r"^[^\n#]*/etc/eks/bootstrap\.sh(?:[^\n\\]|\\\n|\\.)*$",
 _IDLE = re.compile(r"^\s*(#.*|set [-+].*|exec > .*)?$")
 _NODE_CONFIG = "application/node.eks.aws"
 _BOUNDARY = "//"
-_JOINS = "the controller writes what joins the cluster"
+_JOINS = "the controller writes the part that joins the cluster"
 _NO_FLAG = "EC2NodeClass has no field for this argument; hint: set it in userData, or do without it"
 _NUMBERS = {
     "max-pods": "maxPods",
@@ -85,7 +85,7 @@ class _Reader:
             self._read_mime(text)
         elif "<powershell>" in text.lower():
             self.found.family, self.found.rest = WINDOWS, text
-            self._leave("<powershell>", "the call of Start-EKSBootstrap has to be taken out by hand")
+            self._leave("<powershell>", "remove the call of Start-EKSBootstrap by hand")
         elif (settings := _toml(text)) is not None:
             self._read_bottlerocket(settings)
         elif (config := _node_config(text)) is not None:
@@ -119,7 +119,7 @@ class _Reader:
             self._read_bootstrap(match[0].replace("\\\n", " "))
             after = text[match.end() :]
             if not all(_IDLE.match(line) for line in after.splitlines()):
-                self._leave("bootstrap.sh", "what follows its call runs before the node joins")
+                self._leave("bootstrap.sh", "the commands after its call run before the node joins")
         rest = _BOOTSTRAP.sub("", text)
         return "" if all(_IDLE.match(line) for line in rest.splitlines()) else rest
 
@@ -128,7 +128,7 @@ class _Reader:
         try:
             words = shlex.split(call)[1:]
         except ValueError:
-            self._leave(call, "its quotes do not match; hint: move what it says of the kubelet by hand")
+            self._leave(call, "its quotes do not match; hint: move its kubelet settings by hand")
             return
         options = {}
         while words:
@@ -169,7 +169,7 @@ class _Reader:
     def read_argument(self, name: str, value: str) -> bool:
         """One argument of the kubelet; whether it has a counterpart."""
         if "$" in value:
-            hint = "its value is made on the instance; hint: keep it in userData"
+            hint = "its value is computed on the instance; hint: keep it in userData"
             self._leave(f"--{name}", hint, value)
         elif name == "node-labels":
             pairs = (pair.partition("=") for pair in value.split(",") if pair)
@@ -276,7 +276,7 @@ def read_start_up(encoded: str, source: str, member: str, ledger: Ledger) -> Sta
     try:
         text = base64.b64decode(encoded, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        ledger.leave(source, member, encoded, "is no text in base64; hint: set userData by hand")
+        ledger.leave(source, member, encoded, "is not base64 text; hint: set userData by hand")
         return StartUp()
     reader = _Reader(source, member, ledger)
     reader.read(text)
