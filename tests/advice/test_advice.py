@@ -197,7 +197,7 @@ def test_advice_that_excludes_other_advice_says_so_and_is_counted_once(shop):
 def test_every_piece_of_advice_has_its_risk_its_change_and_how_it_was_found(shop):
     assert all(one["risk"] and one["change"] and "USD/h" in one["how"] for one in shop["advice"])
     spot = found(shop, "AllowSpot")["NodePool/general"]
-    assert "spot is taken to cost 40 % of on-demand" in spot["how"]
+    assert "spot is assumed to cost 40 % of on-demand" in spot["how"]
 
 
 def test_advice_is_ranked_by_dollars_and_small_savings_can_be_left_out(shop, tmp_path):
@@ -392,7 +392,7 @@ def test_advice_on_a_snapshot_says_that_it_knows_the_pools_types_alone(tmp_path)
     saved.write_bytes(write(Situation(snapshot(pool()), {}, Policy(), 0.0), __version__))
     made = advice("--snapshot", saved)
 
-    assert "a snapshot has the types that pools allow, and no others are tried" in made["notes"]
+    assert "a snapshot contains only the types that pools allow, so no others are tried" in made["notes"]
 
 
 def test_nodes_whose_claims_the_input_lacks_are_said_not_to_be_in_the_target(tmp_path):

@@ -106,7 +106,7 @@ def test_what_has_no_end_is_not_read_to_it(
 
     said = said_by(words, "/dev/zero" if kind == "device" else file)
 
-    assert "cannot be read: it holds more than" in said
+    assert "cannot be read: it is larger than" in said
 
 
 @pytest.mark.parametrize("words", [*OF_MANIFESTS, *OF_JSON], ids=" ".join)

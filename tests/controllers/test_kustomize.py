@@ -150,7 +150,7 @@ def test_a_program_that_hangs_is_ended(overlay, on_path):
 def test_folders_of_kustomize_below_a_folder_are_read_as_files_and_it_is_said(overlay, on_path):
     result = nodeless("validate", overlay.parent)
     assert (
-        f"{overlay} is a folder of Kustomize, and its files are read as they are; hint: give that folder"
+        f"{overlay} is a Kustomize folder, but its files are read as they are; hint: give that folder"
         in result.stderr
     )
 
@@ -158,7 +158,7 @@ def test_folders_of_kustomize_below_a_folder_are_read_as_files_and_it_is_said(ov
 def test_a_folder_without_manifests_is_said_to_be_one(tmp_path):
     result = nodeless("plan", tmp_path)
     assert result.exit_code == 2
-    assert f"{tmp_path} holds no file that ends in .yaml, .yml, .json" in result.stderr
+    assert f"{tmp_path} contains no file that ends in .yaml, .yml, .json" in result.stderr
 
 
 @pytest.fixture
@@ -180,10 +180,10 @@ def test_a_helm_chart_is_called_one(chart, verb):
     told = nodeless(verb, chart)
 
     assert told.exit_code == 2
-    assert f"{chart} is a Helm chart, and its templates are no manifests; hint: helm template" in told.output
+    assert f"{chart} is a Helm chart, and its templates are not manifests; hint: helm template" in told.output
     assert "values.yaml" not in told.output
     above = nodeless("plan", chart.parent)
-    assert f"note: {chart} is a Helm chart, and its templates are no manifests" in above.output
+    assert f"note: {chart} is a Helm chart, and its templates are not manifests" in above.output
 
 
 def test_a_fault_in_a_helm_template_that_is_yaml_says_so(tmp_path):
@@ -192,4 +192,4 @@ def test_a_fault_in_a_helm_template_that_is_yaml_says_so(tmp_path):
     told = nodeless("plan", path)
 
     assert (told.exit_code, "is not a number of pods" in told.stderr) == (2, True)
-    assert f"note: {path} holds expressions in {{{{ }}}}; hint: if this is a Helm template" in told.stderr
+    assert f"note: {path} contains expressions in {{{{ }}}}; hint: if this is a Helm template" in told.stderr

@@ -523,7 +523,7 @@ def test_a_file_without_an_object_is_not_taken_for_a_good_one(
     result = nodeless(command, written(tmp_path, "empty.yaml", content))
 
     assert result.exit_code == 2
-    assert "empty.yaml holds no object" in result.stderr
+    assert "empty.yaml contains no object" in result.stderr
     assert "there is no object to look at" in result.stderr
 
 
@@ -540,7 +540,7 @@ def test_a_folder_is_read_with_all_that_is_below_it(tmp_path: Path) -> None:
     assert result.stdout.count(": valid\n") == 2
     assert f"{tmp_path / 'pools' / 'b.yml'}: Provisioner/default: invalid" in result.stdout
     (tmp_path / "none").mkdir()
-    assert "holds no file that ends in .yaml" in nodeless("validate", str(tmp_path / "none")).stderr
+    assert "contains no file that ends in .yaml" in nodeless("validate", str(tmp_path / "none")).stderr
 
 
 @pytest.mark.parametrize(
@@ -578,7 +578,7 @@ def test_lists_of_the_api_server_and_json_objects_in_a_row_are_read(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\x89PNG\r\n\x00", "is not UTF-8; hint: is it a text?"),
+        (b"\x89PNG\r\n\x00", "is not UTF-8; hint: is it a text file?"),
         (b"kind: List\napiVersion: v1\nitems: 3\n", "the items of a List are not a list"),
         (b"a: " + b"[" * 20_000, "more than 200 levels deep"),
         (b"&a [*a]", "an alias refers to what contains it"),

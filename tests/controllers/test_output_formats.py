@@ -138,7 +138,7 @@ def test_windows_begin_when_they_are_asked_about(begin, start):
 def test_windows_refuse_what_is_no_time(begin):
     refused = nodeless("windows", EXAMPLES / "pools.yaml", "--from", begin, "--days", "366")
     assert refused.exit_code == 2
-    assert f"--from '{begin}' is no time; hint: write it as 2026-12-24T18:00" in refused.stderr
+    assert f"--from '{begin}' is not a time; hint: write it as 2026-12-24T18:00" in refused.stderr
 
 
 WEB = """\

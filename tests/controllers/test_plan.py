@@ -113,7 +113,7 @@ def test_the_pods_of_provisioning_requests_are_planned_whole_or_not_at_all(file)
     ] == [("large", 500, 500), ("small", 3, 0)]
     told = nodeless(path).stdout
     for name, why in (
-        ("checked", "its class checks what is there"),
+        ("checked", "its class only checks existing capacity"),
         ("foreign", "class queued-provisioning.gke.io or instance is another autoscaler's"),
         ("lost", "PodTemplate/shop/nowhere does not exist"),
         ("odd", "spec.parameters.ValidUntilSeconds is 'soon'"),
@@ -249,7 +249,7 @@ def test_namespaces_among_the_manifests_tell_their_labels(file, labels, placed):
     workloads = (a_workload(name="db", namespace="data"), a_workload(pod={"affinity": near}))
     given = file(provisioner(), node_template(), *workloads, *([data] if labels else []))
     assert (nodeless(given).exit_code == 0) is placed
-    said = "namespace data is not in the files: taken as one without labels"
+    said = "namespace data is not in the files: planned as one without labels"
     assert (said in nodeless(given).output) is (labels is None)
 
 

@@ -257,7 +257,7 @@ def test_the_fault_of_a_scaled_workload_is_told(file):
     ("arguments", "told"),
     [
         ([EXAMPLES, "--replicas", "most"], "--replicas 'most' is not known; hint: min, current, max"),
-        (["--snapshot", "x", "--replicas", "max"], "are about manifests"),
+        (["--snapshot", "x", "--replicas", "max"], "apply only to manifests"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_told(arguments, told):

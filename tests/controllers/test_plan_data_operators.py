@@ -337,7 +337,7 @@ def test_flink_has_as_many_task_managers_as_its_job_has_slots_for(manifest, made
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
-        (a_flink(), "task managers come with the jobs of its session"),
+        (a_flink(), "its session creates task managers for its jobs"),
         (a_flink({"state": "suspended"}), "its job is suspended"),
         (
             a_flink({"parallelism": 1}, flinkConfiguration={"job.autoscaler.enabled": "true"}),
@@ -460,38 +460,38 @@ def test_brokers_and_databases_have_the_pods_of_their_number(manifest, made, cpu
             "psmdb.percona.com/v1",
             "PerconaServerMongoDB",
             {"replsets": [{"size": 3}, {"size": 2}]},
-            "their operator makes 5 pods by spec.replsets[].size; hint: add the workloads that it makes",
+            "their operator makes 5 pods by spec.replsets[].size; hint: add the workloads that it creates",
         ),
         (
             "databases.spotahome.com/v1",
             "RedisFailover",
             {"redis": {"replicas": 3}, "sentinel": {"replicas": 1}},
             "their operator makes 3 pods by spec.redis.replicas, 1 pod by spec.sentinel.replicas; "
-            "hint: add the workloads that it makes",
+            "hint: add the workloads that it creates",
         ),
         (
             "tekton.dev/v1",
             "PipelineRun",
             {},
-            "a pod comes of each of their tasks when its turn comes, not all at once",
+            "they create one pod for each of their tasks, one after another",
         ),
         (
             "argoproj.io/v1alpha1",
             "Workflow",
             {},
-            "a pod comes of each of their steps when its turn comes, not all at once",
+            "they create one pod for each of their steps, one after another",
         ),
         (
             "tekton.dev/v1",
             "TaskRun",
             {"taskRef": {"name": "build"}},
-            "a pod comes of each, with the steps of a task that is not in the files",
+            "each creates a pod, with the steps of a task that is not in the files",
         ),
         (
             "mongodbcommunity.mongodb.com/v1",
             "MongoDBCommunity",
             {"members": "three"},
-            "whether pods come of them is not known; hint: add the workloads that their operator makes",
+            "it is not known whether they create pods; hint: add the workloads that their operator creates",
         ),
     ],
 )
@@ -515,4 +515,4 @@ def test_what_is_known_of_the_pods_of_kinds_that_are_not_read_is_said(api_versio
 def test_no_pods_come_of_what_configures_operators(api_version, kind):
     (skipped,) = read(an_object(api_version, kind, {})).skipped
 
-    assert (skipped.matters, skipped.reason) == (False, "no pods come of them")
+    assert (skipped.matters, skipped.reason) == (False, "they create no pods")

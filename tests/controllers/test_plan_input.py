@@ -36,7 +36,7 @@ from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless,
         ),
         (node_pool(weight=101), 14, "NodePool/default: spec.weight: 101"),
         ({"kind": "Nodepool", "apiVersion": "karpenter.sh/v1"}, 1, "NodePool"),
-        ({"metadata": {}}, 1, "no Kubernetes object"),
+        ({"metadata": {}}, 1, "not a Kubernetes object"),
         (
             {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": 3},
             1,
@@ -74,7 +74,7 @@ def a_container(name="c", **resources):
         ([a_container(cpu="1")], "containers[0].resources.cpu: is not a known field"),
         (
             [a_container(requests={"nvidia.com/gpu": 1})],
-            "requests.nvidia.com/gpu: nvidia.com/gpu has no limit of the same amount; hint: limits alone",
+            "requests.nvidia.com/gpu: nvidia.com/gpu has no limit of the same amount; hint: a limit alone",
         ),
         (
             [a_container(requests={"example.com/fpga": 1}, limits={"example.com/fpga": 2})],
@@ -126,7 +126,7 @@ def test_a_list_without_items_is_empty(tmp_path):
     path = tmp_path / "given.json"
     path.write_text('{"apiVersion": "v1", "kind": "List", "items": null}')
 
-    assert "no object in it" in nodeless(path).stderr
+    assert "it contains no object" in nodeless(path).stderr
 
 
 def test_every_fault_of_every_file_is_told_at_once(file):
@@ -190,12 +190,12 @@ def test_pods_of_generated_names_are_as_many_as_there_are(file):
             ["nowhere.yaml"],
             "nowhere.yaml cannot be read: No such file or directory; hint: give YAML or JSON files",
         ),
-        (["-"], "-: no object in it; hint: what made the input may have failed"),
+        (["-"], "-: it contains no object; hint: the command that made the input may have failed"),
         (["--kubeconfig", "nowhere"], "or give manifests or --snapshot, which need no cluster"),
         ([EXAMPLES, "--html", "nowhere/report.html"], "nowhere/report.html cannot be written: No such file"),
         (["--snapshot", "nowhere.json"], "nowhere.json cannot be read"),
         ([EXAMPLES, "--snapshot", "x"], "exclude each other"),
-        ([EXAMPLES, "--zones", "eu-west-1a"], "'eu-west-1a' is no zone of the catalog"),
+        ([EXAMPLES, "--zones", "eu-west-1a"], "'eu-west-1a' is not a zone of the catalog"),
         ([EXAMPLES, "--catalog", EXAMPLES / "pools.yaml"], "not JSON"),
         ([EXAMPLES, "--what-if", "scael=deploy/web:3"], "did you mean scale?"),
         ([EXAMPLES, "--what-if", "scale=deploy/wob:3"], "no such workload; hint: there is shop/nightly"),

@@ -264,7 +264,7 @@ def test_a_pool_that_would_be_deleted_is_named_or_refused_with_those_that_there_
     unknown = nodeless("drift", "--removed", "NodePool/old", *of_snapshot)
     assert unknown.exit_code == 2
     assert "NodePool/old: there is no such pool; hint: there are Provisioner/default" in unknown.stderr
-    assert "what would change? hint: give files, or --removed" in nodeless("drift").stderr
+    assert "nothing to compare; hint: give files, or --removed" in nodeless("drift").stderr
 
 
 def test_a_changed_pool_is_told_of_a_saved_situation_too(api, eks, cluster, nodeless, claimed, tmp_path):

@@ -738,7 +738,7 @@ def test_a_number_that_is_not_given_is_said_where_the_kind_is_not_known(file):
         file, unknown, rollout, {**unknown, "kind": "Other", "spec": {**unknown["spec"], "replicas": 1}}
     )
 
-    told = "planned as 1 pod; it has no spec.replicas; its operator may make another number"
+    told = "planned as 1 pod; it has no spec.replicas; its operator may create another number"
     assert [note for note in said if "planned as" in note] == [f"Widget/web: {told}"]
 
 
@@ -747,10 +747,10 @@ def test_what_is_left_out_is_listed_with_the_reason(file):
     service = an_object("v1", "Service")
     said = notes(file, widget, {**widget, "metadata": {"name": "other"}}, service, a_workload())
 
-    assert "ignored: Service (1): no pods come of them" in said
+    assert "ignored: Service (1): they create no pods" in said
     assert (
-        "ignored: Widget of example.com (2): whether pods come of them is not known; "
-        "hint: add the workloads that their operator makes" in said
+        "ignored: Widget of example.com (2): it is not known whether they create pods; hint: add the "
+        "workloads that their operator creates" in said
     )
 
 

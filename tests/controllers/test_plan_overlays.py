@@ -69,7 +69,7 @@ def test_a_plan_goes_by_the_prices_of_the_files_overlays_and_says_so(file):
     assert laid["cost"]["addedByPart"]["instance"] == 0.001
     notes = [note for note in laid["notes"] if "NodeOverlay" in note]
     assert notes == [
-        "NodeOverlays count, in this order: cheap; the controller follows them only where the gate "
+        "NodeOverlays apply, in this order: cheap; the controller applies them only if the feature gate "
         "NodeOverlay is on (settings.featureGates.nodeOverlay)"
     ]
 
@@ -82,7 +82,7 @@ def test_overlays_that_do_not_count_are_noted_and_change_nothing(file):
     assert "m5.xlarge" not in launches(made)
     (contradiction,) = [note for note in made["notes"] if note.startswith("NodeOverlay a has no effect: ")]
     assert "conflict with NodeOverlay b" in contradiction
-    assert "NodeOverlay x means no instance type of any pool" in made["notes"]
+    assert "NodeOverlay x matches no instance type of any pool" in made["notes"]
 
 
 def test_a_what_if_adds_an_overlay(file):
@@ -157,7 +157,7 @@ def test_validate_sees_a_contradiction_without_a_pool_in_the_files(file):
     twins = [an_overlay(name, price="1") for name in ("b", "a")]
 
     assert "no effect: conflict with NodeOverlay b" in validate(file(*twins)).stdout
-    assert "means no instance type" not in validate(file(an_overlay("x", "no.type", price="1"))).stdout
+    assert "matches no instance type" not in validate(file(an_overlay("x", "no.type", price="1"))).stdout
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_takes_longer_than_two_seconds_is_shown_on_the_terminal_until_it_is
         (["plan", EXAMPLES], b"reading the files"),
         (["why", "nobody", EXAMPLES], b"reading the files"),
         (["advise", EXAMPLES], b"trying what would save money"),
-        (["migrate", EXAMPLES], b"comparing what is there"),
+        (["migrate", EXAMPLES], b"comparing the current state"),
         (["validate", EXAMPLES], b"checking the files"),
         (["top", "--once", EXAMPLES], b"looking at the nodes"),
     ],
@@ -163,4 +163,4 @@ def test_remarks_stay_whole_beside_it(tmp_path):
         shown = _CONTROLS.sub(b"", rest_of(screen))
         ended(process)
     assert process.returncode == 2
-    assert b"holds no file that ends in" in b" ".join(shown.split())
+    assert b"contains no file that ends in" in b" ".join(shown.split())

@@ -152,7 +152,7 @@ def test_another_plan_is_shown_as_a_difference_with_exit_code_1(decision):
         ({"version": 99}, "version 99 is not known"),
         ({"snapshot": None}, "snapshot is missing"),
         ({"now": "noon"}, "now: Expected `float`, got `str`"),
-        ({"plan": None}, "holds no decision"),
+        ({"plan": None}, "contains no decision"),
     ],
 )
 def test_a_file_that_is_no_decision_is_told_with_exit_code_2(decision, members, told):

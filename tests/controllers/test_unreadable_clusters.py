@@ -44,9 +44,7 @@ def test_an_api_server_that_does_not_answer_is_told_once(kubeconfig, monkeypatch
     told = result.output.splitlines()[-1]
     assert told.startswith("nodeless: cannot watch ")
     assert told.count("cannot watch") == 1
-    assert (
-        " more); hint: look at the kubeconfig's context, and at the way from here to its API server" in told
-    )
+    assert " more); hint: check the kubeconfig's context, and the network route to its API server" in told
 
 
 @pytest.mark.cluster

@@ -41,14 +41,16 @@ def test_json_that_is_cut_off(tmp_path):
 def test_text_that_is_neither_an_object_nor_an_answer(tmp_path, text):
     path = raw(tmp_path, "web.json", text)
     said = refused(path)
-    assert f"{path}:1:1: error: neither an object of Kubernetes nor an answer of the AWS CLI" in said
+    assert f"{path}:1:1: error: neither a Kubernetes object nor a known output of the AWS CLI" in said
     assert "aws eks describe-nodegroup" in said
 
 
 @pytest.mark.parametrize("text", ["", '{"apiVersion": "v1", "kind": "List", "items": []}'])
 def test_an_empty_dump(tmp_path, text):
     path = raw(tmp_path, "cluster.json", text)
-    assert f"{path} holds no object; hint: did what made it fail" in refused(INPUT / "web.json", path)
+    assert (f"{path} contains no object; hint: did the command that made it fail") in refused(
+        INPUT / "web.json", path
+    )
 
 
 def test_a_group_whose_template_is_not_there(tmp_path):

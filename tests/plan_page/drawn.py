@@ -96,7 +96,7 @@ def drawn(number: int, seed: int = 0) -> Report:
     seen = snapshot(pools, waiting, nodes, running, daemons)
     policy = Policy(time_box=0.5, deadline=2.0)
     situation = Situation(seen, dict.fromkeys(seen.pools, TYPES), policy, NOW)
-    notes = ("prices of a drawn catalog", "spot is taken to cost 40 % of on-demand")
+    notes = ("prices of a drawn catalog", "spot is assumed to cost 40 % of on-demand")
     return report(situation, situation.plan(), notes)
 
 

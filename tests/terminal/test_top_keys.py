@@ -249,7 +249,7 @@ def test_watching_is_for_a_terminal(cluster):
     )
     assert refused.returncode == 2
     assert refused.stderr == (
-        "nodeless: --watch is for a terminal, and for what can be read again; hint: leave it out\n"
+        "nodeless: --watch needs a terminal, and an input that can be read again; hint: leave it out\n"
     )
 
 

@@ -56,7 +56,7 @@ def read_text(name: str, hint: str = _GIVE) -> str:
         return content.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError as error:
         problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
-        raise UnreadableFileError(f"{name} cannot be read: {problem}; hint: is it a text?") from None
+        raise UnreadableFileError(f"{name} cannot be read: {problem}; hint: is it a text file?") from None
 
 
 def read_json(name: str, hint: str) -> Any:
@@ -76,7 +76,7 @@ def _bounded(name: str, file: Any) -> bytes:
     if len(content) > MOST_BYTES:
         mib = MOST_BYTES // (1024 * 1024)
         raise UnreadableFileError(
-            f"{name} cannot be read: it holds more than {mib} MiB; hint: give fewer objects at a time"
+            f"{name} cannot be read: it is larger than {mib} MiB; hint: give fewer objects at a time"
         )
     return content
 

@@ -94,7 +94,7 @@ async def live_situation(
     except CloudError as error:
         if offline is None:
             raise
-        remark(f"the cloud cannot be asked, the bundled catalog is used: {error}")
+        remark(f"AWS cannot be asked, so the bundled catalog is used: {error}")
     catalog, problems = offline(snapshot, BillTerms() if settings is None else bill_terms(settings))
     policy = policy_of(settings) if settings is not None else Policy()
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
@@ -244,7 +244,7 @@ async def _with_scaling_groups(
 def _in_short(problems: Sequence[str]) -> str:
     """Every watch fails of the same cause as a rule: the first one is told."""
     others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    hint = "look at the kubeconfig's context, and at the way from here to its API server"
+    hint = "check the kubeconfig's context, and the network route to its API server"
     return f"{problems[0]}{others}; hint: {hint}"
 
 

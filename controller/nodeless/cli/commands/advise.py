@@ -109,11 +109,11 @@ def advise(
     if used is None and not (files or snapshot):
         used = _live_usage(notes)
     if snapshot:
-        notes.append("a snapshot has the types that pools allow, and no others are tried")
+        notes.append("a snapshot contains only the types that pools allow, so no others are tried")
     if not situation.snapshot.pools:
         refuse("there is no pool to advise on; hint: add the pools to the files, or see `nodeless migrate`")
     percent = catalog_of(catalog, spot_percent).spot_percent
-    spot_note = f"spot is taken to cost {percent:g} % of on-demand" if files and percent is not None else ""
+    spot_note = f"spot is assumed to cost {percent:g} % of on-demand" if files and percent is not None else ""
     with working("trying what would save money") as work:
         made = advice_of(
             situation,

@@ -54,7 +54,7 @@ def _summary(made: AdviceReport) -> Iterator[str]:
     if made.now.unpriced:
         yield f"not counted: {count(made.now.unpriced, 'node')} of which no price is known"
     if made.now.refused:
-        yield f"{count(made.now.refused, 'pod')} cannot be placed, and are in no figure: see `nodeless plan`"
+        yield f"{count(made.now.refused, 'pod')} cannot be placed, and are not included: see `nodeless plan`"
     if line := held_line(made.anew):
         yield line
 

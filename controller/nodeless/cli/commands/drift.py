@@ -85,7 +85,7 @@ def drift(
     read_as = ReadAs(namespace=namespace, output=output, documents=[])
     leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
     if not given and not leaving:
-        refuse("what would change? hint: give files, or --removed")
+        refuse("nothing to compare; hint: give files, or --removed")
     with working("comparing the cluster with the files"):
         preview = (
             _of_snapshot(given, snapshot, leaving, read_as)

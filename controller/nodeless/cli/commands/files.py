@@ -61,7 +61,7 @@ class Offer:
         types = f"{len(self.sold.facts)} instance types"
         notes = [f"prices of {self.sold.region}, {self.sold.date}, {types}, zones {', '.join(self.zones)}"]
         if self.sold.spot_percent is not None:
-            notes.append(f"spot is taken to cost {self.sold.spot_percent:g} % of on-demand")
+            notes.append(f"spot is assumed to cost {self.sold.spot_percent:g} % of on-demand")
         return notes
 
     def dates(self, terms: "BillTerms") -> str:
@@ -205,7 +205,8 @@ def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tup
     if there and not known:
         refuse(
             f"{', '.join(files)}: the catalog of {offer.sold.region} has none of the cluster's zones "
-            f"({', '.join(sorted(there))}); hint: give --catalog, of `nodeless catalog` in its region"
+            f"({', '.join(sorted(there))}); hint: give --catalog with the output of `nodeless catalog` "
+            "in its region"
         )
     return known or offer.zones
 
@@ -255,11 +256,14 @@ def _given(
     except BadManifests as error:
         faults += error.faults
     if not documents and not faults and not may_be_empty:
-        refuse(f"{', '.join(files)}: no object in it; hint: what made the input may have failed")
+        refuse(
+            f"{', '.join(files)}: it contains no object; hint: the command that made the input may "
+            "have failed"
+        )
     if faults:
         for file in templates:
             if any(fault.startswith(f"{file}:") and HELM_HINT not in fault for fault in faults):
-                remark(f"nodeless: note: {file} holds expressions in {{{{ }}}}; {HELM_HINT}")
+                remark(f"nodeless: note: {file} contains expressions in {{{{ }}}}; {HELM_HINT}")
         refuse_faults(faults, "the manifests", read_as.output)
     if read_as.documents is not None:
         read_as.documents.extend(documents)
@@ -319,7 +323,7 @@ def _requests_without_pods(snapshot: "Snapshot") -> tuple[str, ...]:
         elif request.phase == Phase.OVER:
             why = "it is over"
         elif request.phase == Phase.PENDING and request.provisioning_class == CHECK_CAPACITY:
-            why = "its class checks what is there, nothing is launched for it"
+            why = "its class only checks existing capacity, nodeless launches nothing for it"
         else:
             why = invalid(request) or problem_of(snapshot, request)
         if why:

@@ -192,7 +192,7 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     if source.replicas not in _REPLICAS:
         refuse(f"--replicas {source.replicas!r} is not known; hint: {', '.join(_REPLICAS)}")
     if (source.strict or source.replicas != "current") and not source.files:
-        refuse("--replicas and --strict are about manifests; hint: give the files, or leave them out")
+        refuse("--replicas and --strict apply only to manifests; hint: give the files, or leave them out")
     sold = catalog_of(source.catalog, source.spot_percent)
     offer = Offer(sold, zones_of(sold, source.zones))
     notes: list[str] = []
@@ -263,7 +263,7 @@ def zones_of(sold: "CatalogFile", text: str) -> tuple[str, ...]:
     unknown = [zone for zone in zones if zone not in sold.all_zones]
     if unknown:
         refuse(
-            f"--zones: {unknown[0]!r} is no zone of the catalog; hint: {', '.join(sold.all_zones)}, "
+            f"--zones: {unknown[0]!r} is not a zone of the catalog; hint: {', '.join(sold.all_zones)}, "
             "or make a catalog of your region with `nodeless catalog`"
         )
     return zones

@@ -89,7 +89,7 @@ def migrate(
     if html == STDIN and output != TABLE:
         refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
     sold = catalog_of(catalog, spot_percent)
-    with working("comparing what is there with what is proposed"):
+    with working("comparing the current state with the proposal"):
         made = migration_of(
             Options(files, role, any_type, zones_of(sold, zones) if zones else (), output), sold
         )

@@ -142,7 +142,10 @@ def _cost_notes(made: Migration) -> Iterator[str]:
         yield f"Not counted: {count(len(bill.unpriced), 'node')} of which no price is known: "
         f"{listed(bill.unpriced)}."
     if made.refused and made.plan is not None:
-        yield f"{count(made.refused, 'pod has', 'pods have')} no place: see below; the bill after lacks them."
+        yield (
+            f"{count(made.refused, 'pod has', 'pods have')} no place: see below; the bill after does "
+            "not include them."
+        )
 
 
 def _findings(made: Migration) -> Iterator[tuple[str, list[str]]]:

@@ -256,14 +256,14 @@ class _Migrating:
             refuse(
                 f"the catalog of {self._sold.region} has none of the groups' zones "
                 f"({', '.join(sorted(known))}); "
-                "hint: give --catalog, of `nodeless catalog` in their region"
+                "hint: give --catalog with the output of `nodeless catalog` in their region"
             )
         everywhere = all(group.zones for group in self._pools.groups)
         return tuple(sorted(known & set(sold) | (set() if known and everywhere else set(sold[:3]))))
 
     def _offer_notes(self) -> list[str]:
         spot = (
-            f", spot taken to cost {self._sold.spot_percent:g} % of it"
+            f", spot assumed to cost {self._sold.spot_percent:g} % of it"
             if self._sold.spot_percent is not None
             else ""
         )
@@ -298,7 +298,9 @@ class _Migrating:
             for key in [key for key, pod in after.pods.items() if self._is_autoscaler(pod)]:
                 after = apply(after, events.PodGone(key))
             if waiting:
-                self._notes.append(f"{count(len(waiting), 'pending pod')} of the input: in neither bill")
+                self._notes.append(
+                    f"{count(len(waiting), 'pending pod')} of the input: not included in either bill"
+                )
         concerned = frozenset(key for key, pod in after.pods.items() if pod.provisionable)
         return with_pool_labels(after, sorted(concerned), self._pools.renamed), concerned
 
@@ -354,9 +356,8 @@ class _Migrating:
                 found.append(self._named(name, group.subject, kind, zones[number % len(zones)], capacity))
         if found:
             self._notes.append(
-                "no nodes in the input: the bill before is of the groups' instances, or of as many of "
-                "their first "
-                "type as are desired"
+                "no nodes in the input: the bill before counts the groups' instances, or the desired "
+                "number of their first type"
             )
         return found
 
@@ -423,7 +424,7 @@ class _Migrating:
                     f"Node/{metadata.get('name')}",
                     _SCALE_DOWN_DISABLED,
                     annotations[_SCALE_DOWN_DISABLED],
-                    "is of a node that goes; hint: protect pods by karpenter.sh/do-not-disrupt",
+                    "is on a node that will be removed; hint: protect pods with karpenter.sh/do-not-disrupt",
                 )
 
     def _steps(self, differing: Any, priced: Sequence[PricedNode]) -> tuple[Step, ...]:

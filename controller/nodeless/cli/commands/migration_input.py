@@ -100,7 +100,7 @@ def _read(file: str, text: str, given: MigrationInput, ledger: Ledger) -> None:
     documents = list(documents_of(file, text))
     if not documents:
         given.faults.append(
-            f"{file} holds no object; hint: did what made it fail, or is the namespace right?"
+            f"{file} contains no object; hint: did the command that made it fail, or is the namespace wrong?"
         )
     for document in documents:
         value = document.value
@@ -108,14 +108,13 @@ def _read(file: str, text: str, given: MigrationInput, ledger: Ledger) -> None:
             given.answers.add(value, file)
         elif isinstance(value, Mapping) and any(name in value for name in _NAMELESS):
             name = next(name for name in _NAMELESS if name in value)
-            reason = "it does not name its group; describe-auto-scaling-groups says it with the group"
+            reason = "it does not name its group; describe-auto-scaling-groups returns it with the group"
             ledger.leave(_NAMELESS[name], name, value[name], reason)
         elif isinstance(value, Mapping) and isinstance(value.get("kind"), str):
             (given.pools if any(kind.describes(value) for kind in _POOLS) else given.objects).append(document)
         else:
             given.faults.append(
-                f"{document.at()}: neither an object of Kubernetes nor an answer of the AWS CLI that is "
-                f"read; "
+                f"{document.at()}: neither a Kubernetes object nor a known output of the AWS CLI; "
                 f"hint: kubectl get -o yaml, or {_READ}"
             )
 

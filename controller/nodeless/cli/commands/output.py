@@ -138,5 +138,5 @@ def write_page(text: str, file: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
-        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
+        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder must exist")
     remark(f"report written to {file}")

@@ -46,7 +46,7 @@ def solve_problem(
     if defect := packing_defect(policy):
         _fail(f"--packing {policy!r} {defect}")
     if not 0 <= improve < float("inf"):
-        _fail(f"--improve {improve} is no time; hint: seconds, 0 or more")
+        _fail(f"--improve {improve} is not a time; hint: seconds, 0 or more")
     try:
         with working("reading the problem"):
             given = load_problem(problem)

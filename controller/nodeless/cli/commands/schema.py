@@ -28,5 +28,5 @@ def schema(
             typer.echo(name)
         return
     if kind not in kinds():
-        refuse(f"{kind!r} is no kind of document; hint: {', '.join(kinds())}")
+        refuse(f"{kind!r} is not a kind of document; hint: {', '.join(kinds())}")
     typer.echo(json.dumps(document_schema(kind), indent=2))

@@ -52,7 +52,7 @@ def replay(
     for file in files:
         saved = saved_situation(file)
         if saved.plan is None:
-            refuse(f"{file}: holds no decision; hint: `nodeless plan --snapshot {file}` plans it")
+            refuse(f"{file}: contains no decision; hint: `nodeless plan --snapshot {file}` plans it")
         with working(f"planning {file} again"):
             again = saved.situation.plan()
         outcome = (

@@ -75,7 +75,7 @@ async def _both(cluster: str, yes: bool, region: str, patience: float, namespace
     try:
         if yes and (leader := await living_leader(client, namespace)):
             refuse(
-                f"a controller leads: {leader}; hint: it terminates everything itself; otherwise "
+                f"a controller leads: {leader}; hint: let it terminate everything itself; otherwise "
                 f"kubectl -n {namespace} scale deployment karpenter --replicas 0"
             )
         if await _sweep(cluster, yes, region, patience) and yes:
@@ -102,7 +102,7 @@ async def _sweep(cluster: str, yes: bool, region: str, patience: float) -> "Orph
         found = await sweeper.find()
         _show(cluster, found)
         if found and not yes:
-            remark("nothing was changed; hint: --yes ends and deletes all of it")
+            remark("nothing was changed; hint: --yes terminates and deletes all of it")
             return found
         while found and time.monotonic() < deadline:
             await sweeper.remove(found)

@@ -115,7 +115,7 @@ def top(
     console = Console()
     terminal = console.is_terminal and not console.is_dumb_terminal
     if once is False and (not terminal or output != TABLE or STDIN in source.files):
-        refuse("--watch is for a terminal, and for what can be read again; hint: leave it out")
+        refuse("--watch needs a terminal, and an input that can be read again; hint: leave it out")
     with working("looking at the nodes"):
         seen = _look(source, names)
     if output in DOCUMENTS:

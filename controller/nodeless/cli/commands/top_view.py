@@ -31,8 +31,8 @@ _HELP = (
     "home, g / end, G      the first node, or the last one",
     "enter                 open the node: its pods, and what disrupts it; escape goes back",
     "s, S                  sort by the next column, or by the one before: " + ", ".join(SORTS),
-    "/                     show the nodes alone that have all the words typed; escape shows all again",
-    "r                     look again now",
+    "/                     show only the nodes that have all the words typed; escape shows all again",
+    "r                     refresh now",
     "?                     this help",
     "q                     leave",
 )

@@ -46,7 +46,7 @@ def windows(
     try:
         zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError):
-        refuse(f"--timezone {timezone!r} is no time zone; hint: write an IANA name, as Europe/Berlin")
+        refuse(f"--timezone {timezone!r} is not a time zone; hint: write an IANA name, such as Europe/Berlin")
     start = _start(begin, zone)
     found: dict[str, dict[str, tuple[Window, ...]]] = {}
     for file, manifest in documents(files):
@@ -86,7 +86,7 @@ def _start(begin: str, zone: ZoneInfo) -> float:
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() // 60 * 60
         datetime.fromtimestamp(start + _LONGEST_SPAN, zone)
     except (ValueError, OverflowError):
-        refuse(f"--from {begin!r} is no time; hint: write it as 2026-12-24T18:00")
+        refuse(f"--from {begin!r} is not a time; hint: write it as 2026-12-24T18:00")
     return start
 
 

@@ -60,14 +60,14 @@ def listed_files(name: str) -> tuple[list[str], list[str]]:
     if name == STDIN or not folder.is_dir() or is_kustomization(folder) or is_chart(folder):
         return [name], []
     found = files_below(folder)
-    remarks = [] if found else [f"{name} holds no file that ends in {', '.join(ENDINGS)}"]
+    remarks = [] if found else [f"{name} contains no file that ends in {', '.join(ENDINGS)}"]
     remarks += [
-        f"{below} is a folder of Kustomize, and its files are read as they are; hint: give that folder"
+        f"{below} is a Kustomize folder, but its files are read as they are; hint: give that folder"
         for below in kustomizations_below(folder)
     ]
     charts = [file.parent for file in found if file.name == _CHART]
     remarks += [
-        f"{chart} is a Helm chart, and its templates are no manifests; hint: helm template {chart}"
+        f"{chart} is a Helm chart, and its templates are not manifests; hint: helm template {chart}"
         for chart in charts
     ]
     return list(map(str, found)), remarks
@@ -87,7 +87,7 @@ def text_of_listed(name: str) -> str:
         return build(Path(name))
     if name != STDIN and is_chart(Path(name)):
         raise UnreadableFileError(
-            f"{name} is a Helm chart, and its templates are no manifests; "
+            f"{name} is a Helm chart, and its templates are not manifests; "
             f"hint: helm template {name} | nodeless plan -"
         )
     return read_text(name)
@@ -98,6 +98,6 @@ def _read_text(file: str, text: str, reading: Reading) -> None:
     reading.documents += documents
     reading.broken += problems
     if not documents and not problems:
-        reading.remarks.append(f"{file} holds no object")
+        reading.remarks.append(f"{file} contains no object")
     if is_template(text) and not problems:
-        reading.remarks.append(f"{file} holds expressions in {{{{ }}}}; {HELM_HINT}")
+        reading.remarks.append(f"{file} contains expressions in {{{{ }}}}; {HELM_HINT}")

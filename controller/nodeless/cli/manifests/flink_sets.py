@@ -57,7 +57,7 @@ def _task_managers(spec: Mapping[str, Any], settings: Mapping[str, Any], slots: 
         return number_at(holder, "replicas", path), ""
     if spec.get("job") is None:
         standalone = spec.get("mode") == "standalone"
-        return (1, "") if standalone else (0, "task managers come with the jobs of its session")
+        return (1, "") if standalone else (0, "its session creates task managers for its jobs")
     job = object_below(spec, "spec", "job")
     usual = _number(settings, "parallelism.default")
     parallelism = number_at(job, "parallelism", "spec.job", default=usual)

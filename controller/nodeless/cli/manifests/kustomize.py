@@ -44,7 +44,7 @@ def build(folder: Path, most_seconds: float = MOST_SECONDS) -> str:
         if program is not None:
             return _built(folder, [program, verb, str(folder)], f"{name} {verb}", most_seconds)
     raise UnreadableFileError(
-        f"{folder} is a folder of Kustomize, and neither kustomize nor kubectl is on PATH; "
+        f"{folder} is a Kustomize folder, and neither kustomize nor kubectl is on PATH; "
         f"hint: kustomize build {folder} | nodeless plan -"
     )
 
@@ -56,7 +56,7 @@ def _built(folder: Path, command: list[str], shown: str, most_seconds: float) ->
         )
     except subprocess.TimeoutExpired:
         raise UnreadableFileError(
-            f"{folder}: {shown} took more than {most_seconds:g} s; hint: are its remote bases to be had?"
+            f"{folder}: {shown} took more than {most_seconds:g} s; hint: can its remote bases be reached?"
         ) from None
     except OSError as error:
         raise UnreadableFileError(

@@ -153,4 +153,4 @@ def managed_elsewhere(spec: Mapping[str, Any], controller: str) -> str:
     named = spec.get("managedBy")
     if named in (None, "", controller):
         return ""
-    return f"{named} runs it elsewhere, or by other objects (managedBy)"
+    return f"{named} runs it elsewhere, or with other objects (managedBy)"

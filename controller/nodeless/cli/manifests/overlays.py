@@ -18,7 +18,8 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 
 _GATE = (
-    "the controller follows them only where the gate NodeOverlay is on (settings.featureGates.nodeOverlay)"
+    "the controller applies them only if the feature gate NodeOverlay is on "
+    "(settings.featureGates.nodeOverlay)"
 )
 _WEIGHT = "give them different weights, or requirements that do not overlap"
 
@@ -27,9 +28,9 @@ def overlay_notes(found: Evaluation) -> Iterator[str]:
     """Lines on the NodeOverlays of a plan for which the cloud was not asked; none where there are none."""
     if found.accepted:
         names = ", ".join(overlay.name for overlay in found.accepted)
-        yield f"NodeOverlays count, in this order: {names}; {_GATE}"
+        yield f"NodeOverlays apply, in this order: {names}; {_GATE}"
     for name in found.unused:
-        yield f"NodeOverlay {name} means no instance type of any pool"
+        yield f"NodeOverlay {name} matches no instance type of any pool"
     for name, contradiction in sorted(found.contradictions.items()):
         yield f"NodeOverlay {name} has no effect: {contradiction}"
 

@@ -71,7 +71,7 @@ def _check_resources(resources: Mapping[str, Any], path: str) -> None:
                 raise Unusable(place, f"{place}: {error}") from None
             if read[name] < 0:
                 place = f"{path}.{listed}.{name}"
-                raise Unusable(place, f"{place}: {amount} is less than nothing; hint: 0 or more")
+                raise Unusable(place, f"{place}: {amount} is negative; hint: 0 or more")
     for name, amount in amounts["requests"].items():
         if amount > amounts["limits"].get(name, amount):
             place, limit = f"{path}.requests.{name}", resources["limits"][name]
@@ -79,7 +79,7 @@ def _check_resources(resources: Mapping[str, Any], path: str) -> None:
         if amount != amounts["limits"].get(name) and _is_extended(name):
             place = f"{path}.requests.{name}"
             raise Unusable(
-                place, f"{place}: {name} has no limit of the same amount; hint: limits alone will do"
+                place, f"{place}: {name} has no limit of the same amount; hint: a limit alone is enough"
             )
 
 
@@ -102,5 +102,5 @@ def with_defaults_told(error: Unusable, spec: Any) -> Unusable:
         limits = None
     if isinstance(limits, Mapping) and resource in limits:
         return error
-    hint = "hint: the limit is the default of a LimitRange of the namespace, give one to the container"
+    hint = "hint: the limit is the default of a LimitRange of the namespace, set one in the container"
     return Unusable(error.path, f"{error}; {hint}")

@@ -77,7 +77,7 @@ def operated_sets(manifest: Mapping[str, Any], mode: ReplicasMode) -> list[PodSe
     """The pods of an object of a known operator, `mode` of those that it scales itself. Raises Unusable."""
     read = _reader_of(manifest)
     if read is None:
-        raise Unusable("kind", f"kind: {manifest.get('kind')!r} is of no operator that is known")
+        raise Unusable("kind", f"kind: {manifest.get('kind')!r} does not belong to a known operator")
     return read(manifest, mode)
 
 
@@ -96,7 +96,7 @@ def shaped_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
     claims = tuple(list_at(spec, "volumeClaimTemplates", _SPEC))
     template = mapping_at(manifest, _TEMPLATE)
     told = "replicas" in spec or group_of(manifest) in _ONE_BY_DEFAULT
-    remark = "" if told else "it has no spec.replicas; its operator may make another number"
+    remark = "" if told else "it has no spec.replicas; its operator may create another number"
     number = number_at(spec, "replicas", _SPEC)
     return [PodSet(_TEMPLATE, template, number, name_of(manifest), claims, remark=remark)]
 

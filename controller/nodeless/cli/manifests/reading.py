@@ -232,7 +232,7 @@ class _Reader:
         manifest = document.value
         if not isinstance(manifest, Mapping) or not manifest.get("kind"):
             self._faults.append(
-                f"{document.at()}: no Kubernetes object; hint: an object has apiVersion and kind"
+                f"{document.at()}: not a Kubernetes object; hint: an object has apiVersion and kind"
             )
             return False
         if not isinstance(manifest["kind"], str):
@@ -479,7 +479,7 @@ def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             family = "AL2023" if pool.node_class.kind == EC2_NODE_CLASS else "AL2"
             node_class = NodeClass(pool.node_class, ami_family=family)
             snapshot = apply(snapshot, events.NodeClassSeen(node_class))
-            said.append(f"{pool.node_class} of {key} is not in the files: taken as a plain one of {family}")
+            said.append(f"{pool.node_class} of {key} is not in the files: planned as a plain one of {family}")
     snapshot, more = _assume_volumes(snapshot)
     snapshot, classes = _assume_device_classes(snapshot)
     return snapshot, (*said, *_assume_namespaces(snapshot), *more, *classes)
@@ -495,7 +495,7 @@ def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
     )
     missing = {pod.namespace for pod in snapshot.pods.values()} - set(snapshot.namespaces)
     for name in sorted(missing) if chosen else ():
-        yield f"namespace {name} is not in the files: taken as one without labels"
+        yield f"namespace {name} is not in the files: planned as one without labels"
 
 
 def _assume_device_classes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
@@ -513,7 +513,7 @@ def _assume_device_classes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...
     for known in KNOWN_CLASSES:
         if known.name in named and known.name not in snapshot.device_classes:
             snapshot = apply(snapshot, events.DeviceClassSeen(known))
-            said.append(f"DeviceClass {known.name} is not in the files: taken as its driver's chart has it")
+            said.append(f"DeviceClass {known.name} is not in the files: planned as in its driver's chart")
     return snapshot, tuple(said)
 
 
@@ -526,7 +526,7 @@ def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             if key not in snapshot.volume_claims:
                 claim = PersistentVolumeClaim(namespace=pod.namespace, name=name)
                 snapshot = apply(snapshot, events.VolumeClaimSeen(claim))
-                said.append(f"persistent volume claim {key} is not in the files: taken as a new one")
+                said.append(f"persistent volume claim {key} is not in the files: planned as a new one")
         wanted.update(class_name for _, class_name in pod.shape.ephemeral_volumes)
     wanted.update(claim.storage_class for claim in snapshot.volume_claims.values() if not claim.volume_name)
     has_default = any(storage_class.default for storage_class in snapshot.storage_classes.values())
@@ -539,6 +539,6 @@ def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             continue
         snapshot = apply(snapshot, events.StorageClassSeen(made))
         said.append(
-            f"storage class {made.name} is not in the files: taken as EBS volumes made in the pod's zone"
+            f"storage class {made.name} is not in the files: planned as EBS volumes created in the pod's zone"
         )
     return snapshot, tuple(sorted(said))

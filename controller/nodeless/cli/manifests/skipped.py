@@ -94,7 +94,7 @@ _CONFIGURING_KINDS = {
     "tekton.dev": ("ClusterTask", "Pipeline", "StepAction", "Task"),
     "triggers.tekton.dev": ("ClusterTriggerBinding", "Trigger", "TriggerBinding", "TriggerTemplate"),
 }
-_IN_TURNS = "a pod comes of each of their {}s when its turn comes, not all at once"
+_IN_TURNS = "they create one pod for each of their {}s, one after another"
 _DEPLOYED = "what they deploy is not in the files; hint: render it and give the result"
 #: Kinds of which it is known when pods come of them, and not how many there are at a time.
 _COMING = {
@@ -107,8 +107,8 @@ _COMING = {
     ("helm.toolkit.fluxcd.io", "HelmRelease"): _DEPLOYED,
     ("kustomize.toolkit.fluxcd.io", "Kustomization"): _DEPLOYED,
     ("tekton.dev", "PipelineRun"): _IN_TURNS.format("task"),
-    ("tekton.dev", "TaskRun"): "a pod comes of each, with the steps of a task that is not in the files",
-    ("triggers.tekton.dev", "EventListener"): "a Deployment of one pod comes of each",
+    ("tekton.dev", "TaskRun"): "each creates a pod, with the steps of a task that is not in the files",
+    ("triggers.tekton.dev", "EventListener"): "each creates a Deployment of one pod",
 }
 #: Where kinds say how many pods come of them; what these request is not read.
 _NUMBERS = {
@@ -125,10 +125,10 @@ _NUMBERS = {
     ("zookeeper.pravega.io", "ZookeeperCluster"): ("replicas",),
 }
 _KUSTOMIZE = "kustomize.config.k8s.io"
-_NOT_BUILT = "what they change in other files is not known; hint: give their folder, which is built then"
+_NOT_BUILT = "what they change in other files is not known; hint: give their folder, so that it is built"
 _METRICS = "metrics.k8s.io"
-_NO_PODS = "no pods come of them"
-_UNKNOWN = "whether pods come of them is not known; hint: add the workloads that their operator makes"
+_NO_PODS = "they create no pods"
+_UNKNOWN = "it is not known whether they create pods; hint: add the workloads that their operator creates"
 #: Kinds of Kubernetes that may change a plan, and are not read.
 _CHANGING = {
     "ResourceQuota": "their limits are not applied",
@@ -188,7 +188,7 @@ def _coming(manifest: Mapping[str, Any], group: str, kind: str) -> str:
     if not numbers:
         return _UNKNOWN
     told = ", ".join(f"{count(number, 'pod')} by spec.{path}" for path, number in numbers)
-    return f"their operator makes {told}; hint: add the workloads that it makes"
+    return f"their operator makes {told}; hint: add the workloads that it creates"
 
 
 def _numbers(holder: Any, steps: Sequence[str]) -> Iterator[int]:

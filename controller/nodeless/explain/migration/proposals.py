@@ -98,7 +98,7 @@ def propose(
             found.faults.append(
                 f"{group.place}: {group.subject}: instance type {unknown[0]} is not known; hint: correct "
                 f"it, or give "
-                "--catalog, of `nodeless catalog` in the group's region"
+                "--catalog with the output of `nodeless catalog` in the group's region"
             )
             continue
         for name in unknown:
