@@ -804,4 +804,6 @@ def test_strict_takes_objects_of_which_no_pods_come(file):
 def test_of_kinds_of_operators_it_is_not_said_that_no_pods_come(file, version, kind):
     (said,) = [note for note in notes(file, an_object(version, kind)) if note.startswith("ignored")]
 
-    assert said.startswith(f"ignored: {kind} of {version.partition('/')[0]} (1): whether pods come")
+    assert said.startswith(
+        f"ignored: {kind} of {version.partition('/')[0]} (1): it is not known whether they create pods"
+    )
