@@ -82,5 +82,5 @@ def read_subnets(reader: ArgumentReader) -> tuple[tuple[str, ...], tuple[str, ..
     if len(set(private)) < 2 and not reader.problems:
         reader.report("private_subnet_ids", f"{list(private)} are too few", "EKS needs subnets in two zones")
     for both in sorted(set(private) & set(public)):
-        reader.report("public_subnet_ids", f"{both} is given as a private subnet, too")
+        reader.report("public_subnet_ids", f"{both} is also a private subnet")
     return private, public

@@ -108,7 +108,7 @@ class ArgumentReader:
         if isinstance(given, str) and not names.valid_cluster_name(given):
             self.report(
                 "cluster_name",
-                f"{given!r} is no name that EKS accepts",
+                f"{given!r} is not a name that EKS accepts",
                 f"up to {names.CLUSTER_NAME_LIMIT} letters, digits, - and _, a letter or digit first",
             )
 

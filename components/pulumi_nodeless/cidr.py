@@ -54,7 +54,7 @@ def split(cidr: str, zones: int) -> tuple[ZoneSubnets, ...]:
         ValueError: the range or the number of zones is out of bounds.
     """
     if not 1 <= zones <= MAXIMUM_ZONES:
-        message = f"{zones} zones asked for, the layout has room for 1 to {MAXIMUM_ZONES}"
+        message = f"{zones} zones requested, but the layout has room for 1 to {MAXIMUM_ZONES}"
         raise ValueError(message)
     network = parse_vpc_cidr(cidr)
     private = list(network.subnets(prefixlen_diff=_PRIVATE_BITS))

@@ -99,7 +99,7 @@ class ClusterOptions:
         )
         version = options.kubernetes_version
         if version is not None and not _VERSION.fullmatch(version):
-            reader.report("kubernetes_version", f"{version!r} is no version that EKS has", "1.33")
+            reader.report("kubernetes_version", f"{version!r} is not a version that EKS offers", "1.33")
         if options.public_access_cidrs and not options.endpoint_public_access:
             reader.report("public_access_cidrs", "given although the public endpoint is off")
         for unknown in sorted(set(options.log_types) - set(LOG_TYPES)):

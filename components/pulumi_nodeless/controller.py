@@ -117,7 +117,7 @@ class ControllerOptions:
             reader.report(f"environment.{key}", "is set by the component", "leave it out")
         for cidr in options.webhook_cidrs:
             if not _is_network(cidr):
-                reader.report("webhook_cidrs", f"{cidr!r} is no network", "write it as 10.0.0.0/16")
+                reader.report("webhook_cidrs", f"{cidr!r} is not a network", "write it as 10.0.0.0/16")
         reader.check()
         return options
 

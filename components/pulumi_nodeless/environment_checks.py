@@ -176,7 +176,9 @@ def _check_contradictions(reader: ArgumentReader, args: EnvironmentArgs) -> None
             continue
         for name in (*_NETWORK_ARGUMENTS, *(_CLUSTER_ARGUMENTS if given == "existing_cluster" else ())):
             if name in args:
-                reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")
+                reader.report(
+                    name, f"says how to create what {given} already provides", f"leave it or {given} out"
+                )
 
 
 def _check_vpc(reader: ArgumentReader) -> None:
@@ -211,7 +213,7 @@ def _check_identity(
         reader.report(
             "controller_identity",
             f"{POD_IDENTITY!r} cannot work on Fargate, where the profile {profile!r} puts the controller",
-            "use irsa, or give fargate_profiles that leave the controller to nodes of yours",
+            "use irsa, or set fargate_profiles so that the controller runs on your own nodes",
         )
 
 
@@ -226,7 +228,7 @@ def _check_dns(
     if not any(_takes_dns(pool) for pool in pools):
         reader.report(
             "manage_coredns",
-            "no Fargate profile takes CoreDNS, and no pool is declared that would make a node for it",
+            "no Fargate profile selects CoreDNS, and no declared pool would create a node for it",
             "select namespace kube-system with label k8s-app=kube-dns in fargate_profiles, declare a pool "
             "without taints, or set this to false and install DNS when nodes have joined",
         )
@@ -246,7 +248,7 @@ def _check_load_balancers(reader: ArgumentReader, profiles: Sequence[FargateProf
     if wanted and profile_that_takes(profiles, "kube-system", BALANCER_LABELS) is None:
         reader.report(
             "load_balancer_controller",
-            "no Fargate profile takes its pods, and it is installed before the first node",
+            "no Fargate profile selects its pods, and it is installed before the first node",
             f"select namespace kube-system with label app.kubernetes.io/name={BALANCER} in fargate_profiles, "
             "or set this to false",
         )

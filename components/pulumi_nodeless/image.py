@@ -168,9 +168,13 @@ def read_base(reader: ArgumentReader, argument: str) -> str:
         return ""
     found = _REFERENCE.fullmatch(base)
     if found is None:
-        reader.report(argument, f"{base!r} is no reference of an image", "python:3.13-slim-trixie@sha256:...")
+        reader.report(
+            argument, f"{base!r} is not a reference of an image", "python:3.13-slim-trixie@sha256:..."
+        )
     elif not found["digest"] and found["tag"] in (None, "latest"):
-        reader.report(argument, f"{base!r} may be another image tomorrow", "add a tag, best with its digest")
+        reader.report(
+            argument, f"{base!r} may refer to another image tomorrow", "add a tag, best with its digest"
+        )
     return base
 
 

@@ -344,6 +344,6 @@ def first_zones(count: int, zones: Sequence[str]) -> Sequence[str]:
         ValueError: the region has fewer.
     """
     if count > len(zones):
-        message = f"the region has {len(zones)} usable zones, more were asked for (hint: lower zoneCount)"
+        message = f"the region has {len(zones)} usable zones, but more were requested (hint: lower zoneCount)"
         raise ValueError(message)
     return zones[:count]

@@ -12,20 +12,22 @@ from pulumi_nodeless.policies import Subject
 
 _TITLES: Final = {
     "guide": "The policy of Karpenter's v0.27 guide, with termination bound to the cluster's tags. It allows "
-    "`ec2:CreateTags` on everything in EC2: whoever has the controller's credentials can give any instance "
-    "of the account these tags, and end it then. It also allows launches of any size into any subnet, "
+    "`ec2:CreateTags` on everything in EC2: whoever has the controller's credentials can give any "
+    "instance of the account these tags, and then terminate it. It also allows launches of any size "
+    "into any subnet, "
     "deleting every launch template, and reading every SSM parameter.",
     "article": "The statements of that guide to the letter, for Provisioners. It allows all that `guide` "
     "does, and terminating every instance that has the tag `karpenter.sh/provisioner-name`, whichever "
-    "cluster's it is. It cannot end instances of NodePools. Nor can it make instance profiles (an "
+    "cluster's it is. It cannot terminate instances of NodePools. Nor can it create instance profiles (an "
     "EC2NodeClass must name one, its `role` is refused) or look up failed status checks; the log says so "
     "once.",
-    "scoped": "The default. Bound to the tags of the cluster: what has none of them it cannot touch, and "
-    "it can tag only what it makes, in the request that makes it; its own instances also get the names of "
+    "scoped": "The default. Limited by the tags of the cluster: it cannot change what has none of them, "
+    "and it can tag only what it creates, in the request that creates it; its own instances "
+    "also get the names of "
     "their node, claim and cluster. What remains to whoever has the "
     "controller's credentials: instances, spot requests and templates of this cluster, any number of them, "
     "with the role of its nodes, in any subnet; reading what the region has in EC2. An image that an "
-    "EC2NodeClass names by an `ssmParameter` of your own (not of `/aws/service/`) takes a policy more: "
+    "EC2NodeClass names by an `ssmParameter` of your own (not of `/aws/service/`) needs one more policy: "
     "`ssm:GetParameter` on it.",
 }
 _SUBJECT: Final = Subject(

@@ -34,14 +34,14 @@ def refused(args: dict[str, Any]) -> list[str]:
             "existing_vpc.private_subnet_ids: required",
         ),
         ({"cluster_name": "c" * 101}, "cluster_name: "),
-        ({"cluster_name": "under.way"}, "cluster_name: 'under.way' is no name that EKS accepts"),
+        ({"cluster_name": "under.way"}, "cluster_name: 'under.way' is not a name that EKS accepts"),
         ({"cluster_name": None}, "cluster_name: required argument is missing"),
         ({"tags": {"aws:team": "web"}}, "tags.aws:team: tags that begin with aws: are reserved by AWS"),
         ({"tags": {"karpenter.sh/discovery": "demo"}}, "tags.karpenter.sh/discovery: is reserved"),
         ({"tags": {"kubernetes.io/cluster/demo": "owned"}}, "tags.kubernetes.io/cluster/demo: is reserved"),
-        ({"kubernetes_version": "latest"}, "kubernetes_version: 'latest' is no version that EKS has"),
-        ({"kubernetes_version": "1.9"}, "kubernetes_version: '1.9' is no version that EKS has"),
-        ({"kubernetes_version": "1.33.2"}, "kubernetes_version: '1.33.2' is no version that EKS has"),
+        ({"kubernetes_version": "latest"}, "kubernetes_version: 'latest' is not a version that EKS offers"),
+        ({"kubernetes_version": "1.9"}, "kubernetes_version: '1.9' is not a version that EKS offers"),
+        ({"kubernetes_version": "1.33.2"}, "kubernetes_version: '1.33.2' is not a version that EKS offers"),
         ({"cluster_log_types": ["audits"]}, "cluster_log_types: 'audits' is not one of api, audit"),
         (
             {"endpoint_public_access": False, "public_access_cidrs": ["10.0.0.0/8"]},
@@ -50,7 +50,7 @@ def refused(args: dict[str, Any]) -> list[str]:
         ({"controller_replicas": 0}, "controller_replicas: 0 is not between 1 and 5"),
         (
             {"controller_webhook_cidrs": ["10.0.0.1/8"]},
-            "controller_webhook_cidrs: '10.0.0.1/8' is no network",
+            "controller_webhook_cidrs: '10.0.0.1/8' is not a network",
         ),
         ({"controller_log_level": "loud"}, "controller_log_level: 'loud' is not one of"),
         (

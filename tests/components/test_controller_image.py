@@ -92,9 +92,9 @@ def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> 
     ("args", "reported"),
     [
         ({"source": "/nowhere"}, "source: /nowhere has no controller/Dockerfile"),
-        ({"base": "python"}, "base: 'python' may be another image tomorrow"),
-        ({"base": "mirror.example:5000/python:latest"}, "base: .* may be another image tomorrow"),
-        ({"base": "python:3.13@sha256:12"}, "base: .* is no reference of an image"),
+        ({"base": "python"}, "base: 'python' may refer to another image tomorrow"),
+        ({"base": "mirror.example:5000/python:latest"}, "base: .* may refer to another image tomorrow"),
+        ({"base": "python:3.13@sha256:12"}, "base: .* is not a reference of an image"),
         ({"platforms": ["linux/s390x"]}, "platforms: 'linux/s390x' is not one of linux/amd64, linux/arm64"),
     ],
 )

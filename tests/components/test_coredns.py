@@ -73,7 +73,7 @@ def test_dns_that_nothing_makes_a_node_for_is_refused_before_anything_is_registe
         run(program, config={**ON_NODES, "nodeless:defaultPool": "false"}, recorder=recorder)
     (problem,) = refused.value.problems
     assert problem.path == "manageCoredns"
-    assert "no pool is declared" in problem.message
+    assert "no declared pool" in problem.message
     assert not [each for each in recorder.custom() if not each.token.startswith("pulumi:providers")]
 
 

@@ -140,7 +140,7 @@ def test_a_name_that_eks_refuses_is_refused_before_anything_is_registered(compon
         run(lambda: getattr(pulumi_nodeless, component)("one", given), recorder=recorder)
     (problem,) = [problem for problem in caught.value.problems if problem.path == "cluster_name"]
     assert str(problem).startswith(
-        f"cluster_name: {name!r} is no name that EKS accepts (hint: up to 100 letters"
+        f"cluster_name: {name!r} is not a name that EKS accepts (hint: up to 100 letters"
     )
     assert recorder.resources == {}
 

@@ -172,5 +172,5 @@ def test_without_a_profile_that_takes_it_the_stack_says_what_to_do() -> None:
         with_profiles(OWN)
     (problem,) = refused.value.problems
     assert problem.path == "loadBalancerController"
-    assert "no Fargate profile takes its pods" in problem.message
+    assert "no Fargate profile selects its pods" in problem.message
     assert "app.kubernetes.io/name=aws-load-balancer-controller" in problem.hint

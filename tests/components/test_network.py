@@ -123,7 +123,7 @@ def test_an_environment_in_an_existing_vpc_makes_no_network() -> None:
         ({"private_subnet_ids": ["subnet-a"]}, "private_subnet_ids: .* too few .*two zones"),
         (
             {"private_subnet_ids": ["subnet-a", "subnet-b"], "public_subnet_ids": ["subnet-b"]},
-            "public_subnet_ids: subnet-b is given as a private subnet, too",
+            "public_subnet_ids: subnet-b is also a private subnet",
         ),
     ],
 )
