@@ -56,7 +56,7 @@ def test_the_moment_is_kept_on_the_pod_beside_what_others_say_of_it():
     (condition,) = body["status"]["conditions"]
     assert condition["lastTransitionTime"] == "2023-11-14T22:13:21Z"
     assert condition["message"] == event.message
-    assert "eviction at 2023-11-14T22:23:21Z" in event.message
+    assert "the pod is evicted at 2023-11-14T22:23:21Z" in event.message
 
 
 def test_a_request_that_the_watch_has_not_shown_yet_is_not_written_again():

@@ -173,7 +173,7 @@ def test_a_spot_interruption_leaves_a_pod_that_saves_its_work_no_more_than_its_t
         event = await rig.event(namespace, "train", "CheckpointRequested")
         seen = rig.api.get(f"{CLAIMS}/{claim['metadata']['name']}")["metadata"]["annotations"]
         ends = parse_time(seen["nodeless.dev/instance-ends"])
-        assert f"eviction at {format_time(ends - 110)}" in event["message"]
+        assert f"the pod is evicted at {format_time(ends - 110)}" in event["message"]
         evicted = await rig.event(namespace, "train", "Evicted")
         assert parse_time(evicted["firstTimestamp"]) >= ends - 110
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")

@@ -186,5 +186,5 @@ def test_a_check_that_dies_of_a_defect_says_so_where_its_answer_would_stand_and_
     asyncio.run(looked_at())
     told = validation(PROVISIONERS, checks.problem(PROVISIONERS), passed=False)
     assert (told.status, told.reason) == ("Unknown", "CheckFailed")
-    assert "KeyError: 'zone'" in told.message and "report it" in told.message
+    assert "KeyError: 'zone'" in told.message and "report this as a bug" in told.message
     assert again == [(PROVISIONERS.key, 0.0)]
