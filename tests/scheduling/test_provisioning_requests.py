@@ -243,7 +243,9 @@ def test_a_booking_keeps_room_and_buys_none(packing):
     assert kept
     assert not [key for key in launched(plan) if request_of(key)]
     assert len(kept) + len(plan.refusals) == 6
-    assert missing_room(request, plan).startswith(f"room for {6 - len(kept)} of its pods is gone")
+    assert missing_room(request, plan).startswith(
+        f"room for {6 - len(kept)} of its pods is no longer available"
+    )
 
 
 def test_room_that_is_gone_is_revoked_after_a_while_unless_pods_came():
