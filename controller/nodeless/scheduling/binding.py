@@ -35,6 +35,7 @@ from nodeless.model.requirements import Conflict
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.first_fit.plan import SchedulingInput
+from nodeless.scheduling.first_fit.relaxing import beside_daemons
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, ports_conflict
 from nodeless.scheduling.pods.constraints import NodeRequirements
@@ -136,6 +137,8 @@ class _Member:
     """Whether the scheduler spreads it by default."""
     here: _Scores
     """How many of it are on each host."""
+    beside_daemons: Mask
+    """The new nodes that get pods of DaemonSets which its affinity selects."""
 
 
 class _Scheduler:
@@ -175,7 +178,11 @@ class _Scheduler:
             accepted[slots + index] = self._would_take(node, index, pods)
         asked = pods.requests[:_CPU_AND_MEMORY].astype(np.float64)
         scored = np.where(asked > 0, asked, _ASSUMED)
-        return _Member(pods, accepted, scored, spread, np.zeros(self._count))
+        beside = np.zeros(self._count, dtype=np.bool_)
+        alternatives, _ = beside_daemons(pods, pods.demand.required, pods.hard_rules)
+        for index, node in enumerate(self._nodes) if alternatives else ():
+            beside[slots + index] = any(self._meets(node, index, each) for each in alternatives)
+        return _Member(pods, accepted, scored, spread, np.zeros(self._count), beside)
 
     def bind(self, member: _Member) -> bool:
         """Bind one pod of a class; whether there was room."""
@@ -185,7 +192,7 @@ class _Scheduler:
             for index in np.flatnonzero(feasible):
                 feasible[index] = not ports_conflict(ports, self._ports[index])
         if member.pods.hard_rules:
-            feasible &= self._let_in(member.pods.hard_rules)
+            feasible &= self._let_in(member.pods.hard_rules, member.beside_daemons)
         chosen = np.flatnonzero(feasible)
         if not chosen.size:
             return False
@@ -218,8 +225,8 @@ class _Scheduler:
         most, least = raw.max(), raw.min()
         return np.full(hosts.size, _FULL) if not most else np.floor(_FULL * (most + least - raw) / most)
 
-    def _let_in(self, rules: Rules) -> Mask:
-        """The hosts on which required rules allow one more pod."""
+    def _let_in(self, rules: Rules, beside_daemons: Mask) -> Mask:
+        """The hosts on which required rules allow one more pod; `beside_daemons` satisfy its affinity."""
         allowed = np.ones(self._count, dtype=np.bool_)
         for spread in rules.spread:
             counted = self._counted(spread.topology_group)
@@ -229,7 +236,7 @@ class _Scheduler:
             topology_groups = [self._counted(topology_group) for topology_group in affinity.topology_groups]
             first = affinity.counts_itself and not any(counted.total for counted in topology_groups)
             for counted in topology_groups:
-                allowed &= counted.known & (first | (counted.there() > 0))
+                allowed &= counted.known & (first | beside_daemons | (counted.there() > 0))
         for topology_group in (*(rule.topology_group for rule in rules.anti_affinity), *rules.repelled_by):
             counted = self._counted(topology_group)
             allowed &= ~counted.known | (counted.there() == 0)

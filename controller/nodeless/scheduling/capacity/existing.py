@@ -6,7 +6,7 @@ any of several types: it offers the least that any of them leaves to pods, and a
 on a label only when all of them would bear it. `filling` puts pods here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodeless.model.labels import (
@@ -248,9 +248,7 @@ def _daemons_to_come(
     present = {
         (pod.namespace, owner.name) for pod in pods for owner in pod.owners if owner.kind == "DaemonSet"
     }
-    hard = tuple(
-        taint for taint in taints if not prefers_only(taint) and not taint.key.startswith(_CONDITION_PREFIX)
-    )
+    hard = lasting_for_daemons(taints)
     return [
         daemon_set.shape
         for _, daemon_set in sorted(snapshot.daemon_sets.items())
@@ -261,6 +259,13 @@ def _daemons_to_come(
             for expressions in daemon_alternatives(daemon_set.shape)
         )
     ]
+
+
+def lasting_for_daemons(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """The taints that keep pods of a DaemonSet off a node unless they are tolerated."""
+    return tuple(
+        taint for taint in taints if not prefers_only(taint) and not taint.key.startswith(_CONDITION_PREFIX)
+    )
 
 
 def _holds(expression: Requirement, labels: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ one that came furthest is told.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -56,7 +57,9 @@ def refuse(
         return tuple(Refusal(key, RefusalCode.NO_POOLS, (), message) for key in keys)
     blocking = blocked(pods, topology) if pods.hard_rules else None
     reasons = tuple(
-        PoolRefusal(table.pool.reference, *_reason(pods, table, (budgets, supply), problems, blocking))
+        PoolRefusal(
+            table.pool.reference, *_reason(pods, table, (budgets, supply), problems, blocking, topology)
+        )
         for table in tables
     )
     codes = {reason.code for reason in reasons}
@@ -87,6 +90,7 @@ def _reason(
     left: tuple[RemainingLimits, ReservationManager],
     problems: Mapping[str, str],
     blocking: tuple[RefusalCode, str] | None,
+    topology: Topology,
 ) -> tuple[RefusalCode, str]:
     problem = problems.get(table.pool.key)
     if problem is not None:
@@ -102,9 +106,11 @@ def _reason(
             return pods.daemon_rules.refused[key]
         required = pods.daemon_rules.required.get(key, required)
     some = required[:_ALTERNATIVES]
+    beside, others = beside_daemons(pods, some, pods.hard_rules)
+    if beside:
+        some = beside
+        blocking = blocked(replace(pods, hard_rules=others), topology) if others else None
     found = [_obstacle(pods, node_requirements, table, left, blocking) for node_requirements in some]
-    beside, _ = beside_daemons(pods, some, pods.hard_rules)
-    found += [_obstacle(pods, node_requirements, table, left, None) for node_requirements in beside]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
 
 

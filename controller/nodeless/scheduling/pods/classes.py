@@ -87,6 +87,7 @@ class PodClass:
 
     shape: PodShape
     demand: PodRequirements
+    """What is asked of new nodes; of nodes that are there, see `demand_of_slots`."""
     pods: tuple[str, ...]
     requests: Amounts
     rules: Rules = NO_RULES

@@ -3,8 +3,8 @@
 Admission (limit ranges, injected containers, tolerations and affinity added, a resized pod) may have
 changed what a template asks for; the pods that run bear the result (Karpenter's cache of DaemonSet pods).
 Of the pod's required node affinity the DaemonSet controller has replaced the template's by the name of
-the node; what else stands there was added after it. Labels of the template go before those of the pod: while
-a new template is rolled out, new nodes get pods of it.
+the node; what else stands there was added after it. Labels are the template's: while a new template is rolled
+out, new nodes get pods of that.
 """
 
 from dataclasses import replace
@@ -27,11 +27,7 @@ def with_observed_requests(snapshot: Snapshot) -> Map[str, DaemonSet]:
         if key in daemon_sets and (key not in newest or _age(newest[key]) < _age(pod)):
             newest[key] = pod
     admitted = {
-        key: replace(
-            daemon_sets[key],
-            shape=_admitted(daemon_sets[key].shape, pod.shape),
-            labels={**pod.labels, **daemon_sets[key].labels},
-        )
+        key: replace(daemon_sets[key], shape=_admitted(daemon_sets[key].shape, pod.shape))
         for key, pod in newest.items()
     }
     return daemon_sets.update(admitted) if admitted else daemon_sets

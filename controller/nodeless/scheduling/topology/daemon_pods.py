@@ -13,7 +13,7 @@ NodeClaims in flight and on nodes that boot, the pods that their DaemonSets will
 pods that run; on nodes that are up, the pods that run.
 
 All terms of a DaemonSet's node affinity must fail to keep it off a node, and one expression of a term is
-enough to fail it. At most 64 combinations of these are followed for a class of pods and a pool.
+enough to fail it. At most 16 combinations of these are followed for a class of pods and a pool.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
+from nodeless.model.labels import HOSTNAME, NODE_NAME, NODE_POOL, PROVISIONER_NAME
 from nodeless.model.plan import RefusalCode
 from nodeless.model.pods import DaemonSet
 from nodeless.model.pools import PROVISIONER
@@ -33,9 +33,9 @@ from nodeless.model.requirements import (
     Requirements,
 )
 from nodeless.model.taints import find_untolerated
-from nodeless.scheduling.capacity.existing import Slot
+from nodeless.scheduling.capacity.existing import Slot, lasting_for_daemons
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
-from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
+from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import DaemonRules, Mask, PodClass
 from nodeless.scheduling.pods.constraints import (
@@ -48,7 +48,7 @@ from nodeless.scheduling.pods.rules import Affinity, Rules, TopologyGroup
 from nodeless.scheduling.topology.node_filter import ON_EVERY_NODE, all_hold, any_holds
 
 #: Combinations of requirements that are followed for a class and a pool.
-_MOST_COMBINATIONS = 64
+_MOST_COMBINATIONS = 16
 #: Combinations of a solve after which only one is followed, and after which no pool is looked at any more.
 _MANY_COMBINATIONS, _TOO_MANY_COMBINATIONS = 10_000, 40_000
 #: Pairs of a DaemonSet and a node to come that are looked at; of the others nothing is known.
@@ -69,8 +69,8 @@ class _Apart:
     """Its key."""
     rule: str
     """The rule, in words."""
-    without: str
-    """A label that a node must bear for the rule to hold there; empty: every node bears it."""
+    label: str
+    """The label over which the rule is, which not every node bears; empty: every node bears it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class DaemonPods:
             tuple[PodRequirements, DaemonRules],
         ] = {}
         self.to_come: Mapping[TopologyGroup, Sequence[int]] = self._find_to_come(slots)
-        """By topology group, the slots that will get pods which it counts, once for each DaemonSet."""
+        """By topology group, the slots that will get pods of DaemonSets which it counts."""
 
     def apply(self, pods: PodClass) -> PodClass:
         """The class, with what its rules on DaemonSets' pods ask of new nodes."""
@@ -122,21 +122,38 @@ class DaemonPods:
 
     # Nodes that are on their way.
 
-    def _find_to_come(self, slots: Sequence[Slot]) -> dict[TopologyGroup, list[int]]:
-        """Where anti-affinity looks, DaemonSets count that may come; elsewhere those that surely do."""
+    def _find_to_come(self, slots: Sequence[Slot]) -> dict[TopologyGroup, Sequence[int]]:
+        """Where anti-affinity looks, DaemonSets count that may come; elsewhere those that surely do.
+
+        Of rules over other labels than the hostname only affinity: a zone in which a claim may end up is
+        not closed for its sake.
+        """
         starting = [index for index, slot in enumerate(slots) if slot.starting]
-        found: dict[TopologyGroup, list[int]] = {}
-        verdicts: dict[tuple[str, int], bool | None] = {}
+        verdicts: dict[str, Sequence[tuple[int, bool | None]]] = {}
+        shared: dict[tuple[tuple[str, ...], bool], Sequence[int]] = {}
+        found: dict[TopologyGroup, Sequence[int]] = {}
         for topology_group, daemon_sets in self._of_groups.items() if starting else ():
-            for daemon_set in daemon_sets:
-                for index in starting:
-                    known = (daemon_set.key, index)
-                    if known not in verdicts and len(verdicts) < _MOST_PAIRS:
-                        self._meter.spend(_PAIR)
-                        verdicts[known] = _gets(slots[index], daemon_set)
-                    verdict = verdicts.get(known)
-                    if verdict or (verdict is None and topology_group.repels):
-                        found.setdefault(topology_group, []).append(index)
+            repels = topology_group.repels
+            if repels and topology_group.key != HOSTNAME:
+                continue
+            known = (tuple(daemon_set.key for daemon_set in daemon_sets), repels)
+            if known not in shared:
+                indices: set[int] = set()
+                for daemon_set in daemon_sets:
+                    if daemon_set.key not in verdicts:
+                        few = (1 + len(verdicts)) * len(starting) <= _MOST_PAIRS
+                        self._meter.spend(_PAIR * len(starting) * few)
+                        verdicts[daemon_set.key] = [
+                            (index, _gets(slots[index], daemon_set) if few else None) for index in starting
+                        ]
+                    indices.update(
+                        index
+                        for index, verdict in verdicts[daemon_set.key]
+                        if verdict or (verdict is None and repels)
+                    )
+                shared[known] = sorted(indices)
+            if shared[known]:
+                found[topology_group] = shared[known]
         return found
 
     # New nodes.
@@ -147,16 +164,16 @@ class DaemonPods:
         own = [(rule.topology_group, True) for rule in rules.anti_affinity]
         for topology_group, is_own in (*own, *((each, False) for each in rules.repelled_by)):
             key = topology_group.key
-            without = "" if key in ON_EVERY_NODE else key
+            label = "" if key in ON_EVERY_NODE else key
             for daemon_set in self._of_groups.get(topology_group, ()):
-                if (daemon_set.key, without) not in seen:
-                    seen.add((daemon_set.key, without))
+                if (daemon_set.key, label) not in seen:
+                    seen.add((daemon_set.key, label))
                     rule = (
                         f"podAntiAffinity on {key} selects the pods of DaemonSet {daemon_set.key}"
                         if is_own
                         else f"podAntiAffinity on {key} of DaemonSet {daemon_set.key} selects the pod"
                     )
-                    yield _Apart(daemon_set.key, rule, without)
+                    yield _Apart(daemon_set.key, rule, label)
 
     def _beside(self, rules: Rules) -> Iterator[tuple[Affinity, tuple[str, ...]]]:
         """The rules that a pod of a DaemonSet on the same node satisfies, with the DaemonSets."""
@@ -232,14 +249,17 @@ class DaemonPods:
     def _keep_apart(
         self, table: PoolTable, start: Sequence[_Combination], apart: Sequence[_Apart]
     ) -> tuple[Sequence[_Combination], str]:
-        """What is asked of new nodes that none of some DaemonSets selects; or why the pool makes none."""
+        """What is asked of new nodes that none of some DaemonSets selects; or why the pool makes none.
+
+        Where not all combinations were tried, and none of the others will do, nothing is asked.
+        """
         if self._looked_at > _TOO_MANY_COMBINATIONS:
             return start, ""
         choices: dict[_Expressions, _Apart] = {}
         for rule in apart:
             for expressions in table.daemon_sets.get(rule.daemon_set, ()):
                 choices.setdefault(tuple(_opposites(table, expressions, rule)), rule)
-        combinations = start
+        combinations, is_cut = start, False
         met: list[_Apart] = []
         # What leaves no choice first.
         for options, rule in sorted(choices.items(), key=lambda entry: len(entry[0])):
@@ -250,6 +270,7 @@ class DaemonPods:
                 held = [each for each in options if each in combination.held]
                 for option in held or options:
                     if len(grown) == most:
+                        is_cut = True
                         break
                     self._looked_at += 1
                     self._meter.spend(_COMBINATION)
@@ -257,10 +278,14 @@ class DaemonPods:
                     if more is not None:
                         grown.setdefault(more.requirements, more)
             combinations = list(grown.values())
+            if not combinations and is_cut:
+                return start, ""
             if not combinations:
                 alone = any(_add(table, each, option) is not None for each in start for option in options)
                 return (), _message(met if alone else [rule])
         sold = [each for each in combinations if self._is_sold(table, each)]
+        if not sold and is_cut:
+            return start, ""
         return sold, "" if sold else _message(met)
 
     def _is_sold(self, table: PoolTable, combination: _Combination) -> bool:
@@ -297,8 +322,7 @@ class DaemonPods:
 
 def _gets(slot: Slot, daemon_set: DaemonSet) -> bool | None:
     """Whether a node on its way gets a pod of a DaemonSet; None: that depends on what it becomes."""
-    hard = [taint for taint in slot.taints if not prefers_only(taint)]
-    if find_untolerated(hard, daemon_set.shape.tolerations) is not None:
+    if find_untolerated(lasting_for_daemons(slot.taints), daemon_set.shape.tolerations) is not None:
         return False
     return any_holds(
         [
@@ -309,7 +333,7 @@ def _gets(slot: Slot, daemon_set: DaemonSet) -> bool | None:
 
 
 def _holds(slot: Slot, expression: Requirement) -> bool | None:
-    value = slot.labels.get(expression.key)
+    value = slot.labels.get(HOSTNAME if expression.key == NODE_NAME else expression.key)
     if value is not None:
         return expression.allows(value)
     if expression.key in LATER_LABELS:
@@ -327,8 +351,8 @@ def _holds(slot: Slot, expression: Requirement) -> bool | None:
 
 def _opposites(table: PoolTable, expressions: _Expressions, rule: _Apart) -> Iterator[Requirement]:
     """The requirements of a node of which one is enough that a DaemonSet's term does not select it."""
-    if rule.without:
-        yield Requirement.of(rule.without, DOES_NOT_EXIST)
+    if rule.label:
+        yield Requirement.of(rule.label, DOES_NOT_EXIST)
     for expression in expressions:
         if expression.key in LATER_LABELS:
             continue

@@ -72,8 +72,12 @@ class Topology:
                     self.counters[topology_group].add((place.labels[topology_group.key],), 1)
 
         for topology_group, indices in daemons_to_come.items():
-            for index in indices:
-                self.count_on_slot((topology_group,), index, 1)
+            if topology_group.key == HOSTNAME:
+                self.counters[topology_group].slots[list(indices)] += 1
+                self.counters[topology_group].total += len(indices)
+            else:
+                for index in indices:
+                    self.count_on_slot((topology_group,), index, 1)
 
     def keys_of(self, rules: Rules, adds: Iterable[TopologyGroup] = ()) -> tuple[str, ...]:
         """The keys of rules and topology groups in order, without the hostname."""
