@@ -299,7 +299,7 @@ class DaemonPods:
     def _with_daemons(self, beside: Sequence[tuple[Affinity, tuple[str, ...]]]) -> Iterator[_Expressions]:
         """What is asked of new nodes that get pods of the DaemonSets for each of some rules, in addition."""
         pools: dict[_Expressions, list[PoolTable]] = {}
-        for table in self._tables:
+        for table in self._tables if beside else ():
             combined: list[_Expressions] = [()]
             for rule, daemon_sets in beside:
                 bears = tuple(
