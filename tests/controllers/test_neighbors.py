@@ -92,7 +92,7 @@ def test_groups_that_may_not_be_read_are_told_of_once_and_read_once_they_may(sce
         with capture_logs() as logs:
             for _ in range(2):
                 await rig.neighbors.reconcile_once()
-        (refused,) = [line["event"] for line in logs if "is not known, but for" in line["event"]]
+        (refused,) = [line["event"] for line in logs if "that have nodes are known" in line["event"]]
         assert f"hint: allow `get` of ConfigMap {namespace}/cluster-autoscaler-status" in refused
         await rig.event("default", "default", REASON, "whether its groups can take pods")
         allow(control_plane, namespace, "configmaps", "get", name="cluster-autoscaler-status")

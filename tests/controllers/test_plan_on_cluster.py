@@ -201,7 +201,7 @@ def test_without_settings_the_bundled_catalog_is_used_and_that_is_said(aws, clus
 
     assert result.exit_code == 0, result.output
     assert "settings not known: " in result.stderr
-    assert "the cloud cannot be asked, the bundled catalog is used" in result.stderr
+    assert "AWS cannot be asked, so the bundled catalog is used" in result.stderr
     assert "prices of us-east-1, " in result.stdout
     assert "m5.xlarge" in result.stdout
 

@@ -51,7 +51,7 @@ def test_the_successor_of_a_single_replica_is_ready_before_the_pod_leaves(scene,
         # Even a budget that never yields does not hold the node: nothing is evicted.
         await rig.create(a_budget("shop", namespace, app="shop"))
         await asyncio.to_thread(rig.api.delete, f"{NODES}/{claim['status']['nodeName']}")
-        await rig.event(namespace, first["metadata"]["name"], "Surging", "ready successor")
+        await rig.event(namespace, first["metadata"]["name"], "Surging", "ready replacement")
         served = []
 
         def gone():
