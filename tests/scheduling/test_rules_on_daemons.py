@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE
 from tests.scheduling.factories import (
@@ -208,6 +208,22 @@ def test_pods_beside_a_daemon_wait_for_the_claim_that_is_on_its_way(packing):
     made.settle(as_planned=True)
     assert not made.pending
     assert made.bought == bought == 1
+
+
+@BOTH
+@pytest.mark.parametrize("key", [ZONE, CAPACITY_TYPE, DISK])
+def test_no_second_node_is_bought_for_a_pod_beside_a_daemon_over_another_label(packing, key):
+    made = world(
+        packing,
+        daemon("agent", "100m"),
+        pods(2, "200m", affinity=(beside(key, "agent"),)),
+        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+    )
+    for _ in range(3):
+        made.look()
+    assert made.bought == 1
+    settled(made)
+    assert made.bought == 1
 
 
 @BOTH

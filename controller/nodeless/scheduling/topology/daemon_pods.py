@@ -18,6 +18,7 @@ enough to fail it. At most 16 combinations of these are followed for a class of 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, product
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from nodeless.model.pods import DaemonSet
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.requirements import (
     DOES_NOT_EXIST,
-    EXISTS,
     IN,
     Requirement,
     Requirements,
@@ -45,6 +45,7 @@ from nodeless.scheduling.pods.constraints import (
 )
 from nodeless.scheduling.pods.profiles import Profiles
 from nodeless.scheduling.pods.rules import Affinity, Rules, TopologyGroup
+from nodeless.scheduling.topology.domains import values_of
 from nodeless.scheduling.topology.node_filter import ON_EVERY_NODE, all_hold, any_holds
 
 #: Combinations of requirements that are followed for a class and a pool.
@@ -297,20 +298,25 @@ class DaemonPods:
         return bool((types & np.isfinite(prices)).any())
 
     def _with_daemons(self, beside: Sequence[tuple[Affinity, tuple[str, ...]]]) -> Iterator[_Expressions]:
-        """What is asked of new nodes that get pods of the DaemonSets for each of some rules, in addition."""
+        """What is asked of new nodes that get pods of the DaemonSets for each of some rules, in addition.
+
+        Over other labels than the hostname, one value is asked for: only so the next pass knows, while the
+        node is on its way, that its domain has such a pod.
+        """
         pools: dict[_Expressions, list[PoolTable]] = {}
         for table in self._tables if beside else ():
             combined: list[_Expressions] = [()]
             for rule, daemon_sets in beside:
-                bears = tuple(
-                    Requirement.of(topology_group.key, EXISTS)
-                    for topology_group in rule.topology_groups
-                    if topology_group.key not in ON_EVERY_NODE
-                )
+                keys = {topology_group.key for topology_group in rule.topology_groups} - {HOSTNAME}
+                values = [
+                    [Requirement.of(key, IN, (value,)) for value in sorted(values_of(table, key))]
+                    for key in sorted(keys)
+                ]
                 selected = [
-                    (*bears, *(each for each in expressions if each.key not in LATER_LABELS))
+                    (*domain, *(each for each in expressions if each.key not in LATER_LABELS))
                     for key in daemon_sets
                     for expressions in table.daemon_sets.get(key, ())
+                    for domain in islice(product(*values), _MOST_COMBINATIONS)
                 ]
                 combined = [(*one, *other) for one in combined for other in selected][:_MOST_COMBINATIONS]
             for expressions in dict.fromkeys(combined):
