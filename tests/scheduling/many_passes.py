@@ -6,7 +6,7 @@ nodes; `bind` is kube-scheduler, which puts a pod on any node that its filters l
 wherever the plan meant it to be.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
@@ -373,17 +373,20 @@ class World:
                     )
 
     def _has_room(
-        self, pod: Pod, own: Pool, kind: InstanceType, candidates: Iterable[tuple[Pool, InstanceType, Host]]
+        self, pod: Pod, own: Pool, kind: InstanceType, candidates: Sequence[tuple[Pool, InstanceType, Host]]
     ) -> bool:
         """Whether a type has room for a pod beside every daemon that may come to one of its nodes.
 
         Room is counted for a type, wherever its node is and whatever it is labeled.
         """
+        hosts = [host for pool, other, host in candidates if pool is own and other is kind]
+        places = {(host.labels[ZONE], host.labels[CAPACITY_TYPE]) for _, _, host in candidates}
         daemons = {
             daemon.owners[0].name: daemon
-            for pool, other, host in candidates
-            if pool is own and other is kind
-            for daemon in self._daemons_to_come(host)
+            for host, (zone, capacity_type) in product(hosts, sorted(places))
+            for daemon in self._daemons_to_come(
+                replace(host, labels={**host.labels, ZONE: zone, CAPACITY_TYPE: capacity_type})
+            )
         }
         requested = total(dict(each.shape.requests) for each in (pod, *daemons.values()))
         return all(kind.allocatable.get(name, 0) >= amount for name, amount in requested.items())
