@@ -11,10 +11,8 @@ from nodeless.model.labels import (
     INITIALIZED,
     INSTANCE_TYPE,
     NODE_CLAIM,
-    NODE_POOL,
     ON_DEMAND,
     OS,
-    PROVISIONER_NAME,
     REGISTERED,
     ZONE,
 )
@@ -56,14 +54,13 @@ def a_node_pool(name="default", **fields):
 def node_of(pool, name, kind="large", *, zone="z1", capacity_type=ON_DEMAND, types=None, node=None, **claim):
     """A claim of a pool and its initialized node; `node` changes the one, the other fields the other."""
     type_ = (types or BY_NAME)[kind]
-    pool_label = PROVISIONER_NAME if pool.reference.kind == PROVISIONER else NODE_POOL
     labels = {
         INSTANCE_TYPE: kind,
         ZONE: zone,
         CAPACITY_TYPE: capacity_type,
         ARCH: "amd64",
         OS: "linux",
-        pool_label: pool.name,
+        pool.reference.pool_label: pool.name,
         NODE_CLAIM: name,
     }
     conditions = tuple(

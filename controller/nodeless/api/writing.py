@@ -9,9 +9,9 @@ from typing import Any
 
 from nodeless.api.kinds import GROUP_OF_KIND, NODE_CLAIM, VERSION_OF_KIND
 from nodeless.api.times import format_life_span, format_time
-from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME, TERMINATION_FINALIZER
+from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import Condition, NodeClaim
-from nodeless.model.pools import PROVISIONER, Reference
+from nodeless.model.pools import Reference
 from nodeless.model.resources import format_resources
 from nodeless.model.taints import Taint
 
@@ -77,10 +77,9 @@ def conditions_to_api(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
 
 
 def _metadata(claim: NodeClaim) -> dict[str, Any]:
-    pool_label = PROVISIONER_NAME if claim.pool.kind == PROVISIONER else NODE_POOL
     metadata: dict[str, Any] = {
         "name": claim.name,
-        "labels": {**claim.labels, pool_label: claim.pool.name},
+        "labels": {**claim.labels, claim.pool.pool_label: claim.pool.name},
         "finalizers": list(dict.fromkeys([*claim.finalizers, TERMINATION_FINALIZER])),
     }
     if claim.annotations:

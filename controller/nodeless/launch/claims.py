@@ -25,12 +25,10 @@ from nodeless.model.labels import (
     LAUNCHED_FOR_GANG,
     LAUNCHED_FOR_REQUEST,
     MIN_VALUES_RELAXED,
-    NODE_POOL,
     OS,
     PLANNED_BECAUSE,
     PLANNED_PODS,
     PRICE_OVERLAY_APPLIED,
-    PROVISIONER_NAME,
     RESERVATION_LABELS,
     TERMINATION_FINALIZER,
     WELL_KNOWN,
@@ -40,7 +38,7 @@ from nodeless.model.min_values import least_values
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Alternative, Plan, PlannedNode
 from nodeless.model.pods import Pod
-from nodeless.model.pools import PROVISIONER, NodeClass, Pool
+from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.state.expected import uid_digest
 from nodeless.state.static_fields import digests
@@ -157,11 +155,6 @@ def claim_name(pool: str, *identity: str, taken: Collection[str] = frozenset()) 
         attempt += 1
 
 
-def pool_label(pool: Pool) -> str:
-    """The label (and tag) key that names a pool of this kind on its nodes."""
-    return PROVISIONER_NAME if pool.reference.kind == PROVISIONER else NODE_POOL
-
-
 def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | None, now: float) -> NodeClaim:
     return NodeClaim(
         name=name,
@@ -237,7 +230,7 @@ def labels_of(requirements: Requirements, pool: Pool) -> dict[str, str]:
     The pool's own labels, its name, and one value for each label of the user's own that the requirements
     leave open. Well-known labels (zone, instance type, ...) come from the instance.
     """
-    labels = {pool_label(pool): pool.name}
+    labels = {pool.reference.pool_label: pool.name}
     for key in sorted(requirements):
         if key in WELL_KNOWN or key == HOSTNAME:
             continue

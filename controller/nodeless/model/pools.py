@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from nodeless.model.conditions import Condition
 from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
+from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint
@@ -29,6 +30,11 @@ class Reference:
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
+
+    @property
+    def pool_label(self) -> str:
+        """The label (and tag) key that names a pool of this kind on its nodes."""
+        return PROVISIONER_NAME if self.kind == PROVISIONER else NODE_POOL
 
 
 @dataclass(frozen=True, slots=True)
