@@ -34,13 +34,12 @@ from nodeless.model.pods import HostPort, Pod
 from nodeless.model.requirements import Conflict
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.first_fit.filling import Existing
-from nodeless.scheduling.first_fit.plan import SchedulingInput
+from nodeless.scheduling.first_fit.plan import SchedulingInput, topology_of
 from nodeless.scheduling.first_fit.relaxing import beside_daemons
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, ports_conflict
 from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.pods.rules import Rules, TopologyGroup
-from nodeless.scheduling.topology.tracking import Topology
 
 _Scores = NDArray[np.float64]
 #: Requests that kube-scheduler assumes in scores: 100m of CPU, 200 MiB of memory.
@@ -147,9 +146,7 @@ class _Scheduler:
     def __init__(self, inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim]) -> None:
         meter = Meter()
         self._inputs, self._nodes = inputs, nodes
-        self._topology = Topology(
-            inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter, inputs.daemons_to_come
-        )
+        self._topology = topology_of(inputs, meter)
         self._existing = Existing(inputs.slots, inputs.resources, self._topology, meter)
         self._count = len(inputs.slots) + len(nodes)
         rows = [node.by_price()[0] for node in nodes]

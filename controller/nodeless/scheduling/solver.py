@@ -213,10 +213,9 @@ def _plan_of_pods(
     by_pool = {table.pool.key: table for table in tables}
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
-    classes = [_with_choice(pods, usable, policy) for pods in classes]
     slots = existing_slots(devices.in_snapshot(), by_pool, axis, volumes)
     daemon_pods = DaemonPods(profiles, by_pool.values(), slots, meter)
-    classes = [_apply(daemon_pods, pods) for pods in classes]
+    classes = [_settled(pods, usable, policy, daemon_pods) for pods in classes]
     inputs = SchedulingInput(
         snapshot,
         replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
@@ -289,14 +288,12 @@ def _plan_of_pods(
     )
 
 
-def _with_choice(pods: PodClass, tables: Sequence[PoolTable], policy: Policy) -> PodClass:
+def _settled(
+    pods: PodClass, tables: Sequence[PoolTable], policy: Policy, daemon_pods: DaemonPods
+) -> PodClass:
+    """The class with what the work that it loses, and rules on DaemonSets' pods, ask of nodes."""
     with about(pods.pods):
-        return with_choice(pods, tables, policy)
-
-
-def _apply(daemon_pods: DaemonPods, pods: PodClass) -> PodClass:
-    with about(pods.pods):
-        return daemon_pods.apply(pods)
+        return daemon_pods.apply(with_choice(pods, tables, policy))
 
 
 def _bound(

@@ -1,6 +1,6 @@
 """What a claim may still become: the types, labels and room of a node that nobody has seen yet."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,6 +93,19 @@ def always_satisfies(expression: Requirement, label: Requirement | None) -> bool
         return False
     plain = replace(label, min_values=None)
     return plain.intersect(replace(expression, min_values=None)) == plain
+
+
+def may_satisfy(expression: Requirement, label: Requirement | None) -> bool | None:
+    """Whether a label satisfies an expression; None where that depends on the value that it takes."""
+    if always_satisfies(expression, label):
+        return True
+    return None if label is not None and label.overlaps(expression) else False
+
+
+def may_satisfy_as_any(expression: Requirement, possible: Iterable[Requirements]) -> bool | None:
+    """The same for a claim, given its labels for each type that it may become."""
+    verdicts = {may_satisfy(expression, labels.get(expression.key)) for labels in possible}
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 def _allocatable(claim: NodeClaim, volume_limits: Mapping[str, int], axis: Axis) -> Amounts:

@@ -26,6 +26,8 @@ from nodeless.scheduling.topology.tracking import Topology
 
 #: Alternatives of a pod's node affinity that are looked at for the reason.
 _ALTERNATIVES = 32
+#: The rule between pods that leaves no node, as code and message; None: none does.
+_Blocking = tuple[RefusalCode, str] | None
 #: From the first obstacle to the last.
 _ORDER = (
     RefusalCode.NO_INSTANCE_TYPES,
@@ -55,10 +57,15 @@ def refuse(
     if not tables:
         message = "no pool exists; hint: create a Provisioner or a NodePool"
         return tuple(Refusal(key, RefusalCode.NO_POOLS, (), message) for key in keys)
-    blocking = blocked(pods, topology) if pods.hard_rules else None
+    blocking = _blocking(pods, topology)
+    _, others = beside_daemons(pods, (), pods.hard_rules)
+    blocking_beside = (
+        blocking if others is pods.hard_rules else _blocking(replace(pods, hard_rules=others), topology)
+    )
     reasons = tuple(
         PoolRefusal(
-            table.pool.reference, *_reason(pods, table, (budgets, supply), problems, blocking, topology)
+            table.pool.reference,
+            *_reason(pods, table, (budgets, supply), problems, (blocking, blocking_beside)),
         )
         for table in tables
     )
@@ -84,14 +91,18 @@ def refuse_pool(table: PoolTable) -> PoolRefusal | None:
     )
 
 
+def _blocking(pods: PodClass, topology: Topology) -> _Blocking:
+    return blocked(pods, topology) if pods.hard_rules else None
+
+
 def _reason(
     pods: PodClass,
     table: PoolTable,
     left: tuple[RemainingLimits, ReservationManager],
     problems: Mapping[str, str],
-    blocking: tuple[RefusalCode, str] | None,
-    topology: Topology,
+    blocking: tuple[_Blocking, _Blocking],
 ) -> tuple[RefusalCode, str]:
+    """`blocking`: the rule that leaves no node, and the one beside a DaemonSet's pods."""
     problem = problems.get(table.pool.key)
     if problem is not None:
         return RefusalCode.POOL_UNAVAILABLE, problem
@@ -100,17 +111,16 @@ def _reason(
     taint = table.refuses(pods.shape.tolerations, soft=True)
     if taint is not None:
         return RefusalCode.TAINT_NOT_TOLERATED, f"taint {taint} is not tolerated"
-    required, key = pods.demand.required, table.pool.key
+    required, key = pods.demand_of_slots.required, table.pool.key
     if pods.daemon_rules is not None:
         if key in pods.daemon_rules.refused:
-            return pods.daemon_rules.refused[key]
+            return RefusalCode.POD_ANTI_AFFINITY, pods.daemon_rules.refused[key]
         required = pods.daemon_rules.required.get(key, required)
-    some = required[:_ALTERNATIVES]
-    beside, others = beside_daemons(pods, some, pods.hard_rules)
+    some, (rule, rule_beside) = required[:_ALTERNATIVES], blocking
+    beside, _ = beside_daemons(pods, some, pods.hard_rules)
     if beside:
-        some = beside
-        blocking = blocked(replace(pods, hard_rules=others), topology) if others else None
-    found = [_obstacle(pods, node_requirements, table, left, blocking) for node_requirements in some]
+        some, rule = beside, rule_beside
+    found = [_obstacle(pods, node_requirements, table, left, rule) for node_requirements in some]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
 
 
@@ -119,7 +129,7 @@ def _obstacle(
     node_requirements: NodeRequirements,
     table: PoolTable,
     left: tuple[RemainingLimits, ReservationManager],
-    blocking: tuple[RefusalCode, str] | None,
+    blocking: _Blocking,
 ) -> tuple[RefusalCode, str]:
     conflict = _conflict(node_requirements, table)
     if conflict is not None:

@@ -389,14 +389,7 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
         return first_fit, inputs
 
     def start() -> Existing:
-        topology = Topology(
-            inputs.snapshot,
-            inputs.profiles,
-            inputs.slots,
-            inputs.usable,
-            inputs.meter,
-            inputs.daemons_to_come,
-        )
+        topology = topology_of(inputs, inputs.meter)
         return Existing(inputs.slots, inputs.resources, topology, inputs.meter)
 
     shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
@@ -617,6 +610,13 @@ class _Start:
         )
 
 
+def topology_of(inputs: SchedulingInput, meter: Meter) -> Topology:
+    """A topology in which nothing is placed yet."""
+    return Topology(
+        inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter, inputs.daemons_to_come
+    )
+
+
 def _start(
     inputs: SchedulingInput,
     choice: Choice,
@@ -625,9 +625,7 @@ def _start(
     trusting: bool = False,
 ) -> _Start:
     meter = inputs.meter
-    topology = Topology(
-        inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter, inputs.daemons_to_come
-    )
+    topology = topology_of(inputs, meter)
     existing = Existing(inputs.slots, inputs.resources, topology, meter)
     budgets = RemainingLimits(inputs.snapshot, inputs.by_pool)
     targets = Targets(

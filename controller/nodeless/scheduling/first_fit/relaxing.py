@@ -14,15 +14,13 @@ The order of the kinds is Karpenter's. Room on nodes that exist is not bound by 
 kube-scheduler would not leave it unused for them (`filling`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.pool_table import PoolTable, Terms
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, PodClass
-from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, with_expressions
 from nodeless.scheduling.pods.rules import Affinity, AntiAffinity, Rules
 
 #: Seconds for each expression of requirements that are made.
@@ -56,7 +54,7 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Met
                 _WISH
                 * sum(len(node_requirements.expressions) + len(expressions) for node_requirements in kept[-1])
             )
-            wanted = _with(kept[-1], expressions)
+            wanted = with_expressions(kept[-1], expressions)
             if any(_possible(pods, node_requirements, tables, soft=soft) for node_requirements in wanted):
                 kept.append(wanted)
         for alternatives, rules in _steps(kept, pods.rules):
@@ -68,18 +66,19 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Met
 
 
 def beside_daemons(
-    pods: PodClass, alternatives: Iterable[NodeRequirements], rules: Rules
+    pods: PodClass, alternatives: tuple[NodeRequirements, ...], rules: Rules
 ) -> tuple[tuple[NodeRequirements, ...], Rules]:
-    """What is asked of a node whose DaemonSets satisfy rules of a class, and the rules that are left."""
+    """What is asked of a node whose DaemonSets satisfy a class's affinity, and the rules that are left."""
     daemon_rules = pods.daemon_rules
     if daemon_rules is None or not daemon_rules.beside:
         return (), rules
-    left = tuple(rule for rule in rules.affinity if rule not in daemon_rules.affinity)
-    alternatives = tuple(alternatives)
-    return (
-        tuple(chain.from_iterable(_with(alternatives, expressions) for expressions in daemon_rules.beside)),
-        replace(rules, affinity=left),
+    left = tuple(rule for rule in rules.affinity if rule != daemon_rules.affinity)
+    beside = tuple(
+        node_requirements
+        for expressions in daemon_rules.beside
+        for node_requirements in with_expressions(alternatives, expressions)
     )
+    return beside, replace(rules, affinity=left)
 
 
 def _cheapest_first(
@@ -154,17 +153,4 @@ def _possible(
         table.refuses(pods.shape.tolerations, soft=soft) is None
         and table.fresh(pods, node_requirements) is not None
         for table in tables
-    )
-
-
-def _with(
-    alternatives: tuple[NodeRequirements, ...], expressions: tuple[Requirement, ...]
-) -> tuple[NodeRequirements, ...]:
-    """Each alternative with more expressions; those that contradict them are left out."""
-    grown = (
-        node_requirements_of((*node_requirements.expressions, *expressions))
-        for node_requirements in alternatives
-    )
-    return tuple(
-        node_requirements for node_requirements in grown if isinstance(node_requirements, NodeRequirements)
     )

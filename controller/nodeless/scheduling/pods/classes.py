@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.model.lost_work import LostWork
-from nodeless.model.plan import RefusalCode
 from nodeless.model.pods import HostPort, PodShape
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
@@ -72,11 +71,11 @@ class DaemonRules:
     demand: PodRequirements
     """What the pods ask of nodes themselves: that is what is asked of those that are there."""
     required: Mapping[str, tuple[NodeRequirements, ...]]
-    """What is asked of new nodes of a pool, as alternatives, by its key."""
-    refused: Mapping[str, tuple[RefusalCode, str]]
-    """Pools that can make no node which the rules allow, by their keys, and why."""
-    affinity: frozenset[Affinity]
-    """Rules that are satisfied on a node which gets a pod of a DaemonSet."""
+    """What anti-affinity makes of that for new nodes of a pool, as alternatives, by its key."""
+    refused: Mapping[str, str]
+    """Pools that can make no node which anti-affinity allows, by their keys, and why."""
+    affinity: Affinity | None
+    """The rule that is satisfied on a node which gets a pod of a DaemonSet."""
     beside: tuple[tuple[Requirement, ...], ...]
     """What such a node is asked for in addition, as alternatives."""
 

@@ -142,6 +142,21 @@ def node_requirements_of(expressions: tuple[Requirement, ...]) -> NodeRequiremen
     return NodeRequirements(expressions, Requirements(by_key.values()))
 
 
+def with_expressions(
+    alternatives: tuple[NodeRequirements, ...], expressions: _Expressions
+) -> tuple[NodeRequirements, ...]:
+    """Each alternative with more expressions; those that contradict them are left out."""
+    if not expressions:
+        return alternatives
+    grown = (
+        node_requirements_of((*node_requirements.expressions, *expressions))
+        for node_requirements in alternatives
+    )
+    return tuple(
+        node_requirements for node_requirements in grown if isinstance(node_requirements, NodeRequirements)
+    )
+
+
 def daemon_alternatives(shape: PodShape) -> tuple[tuple[Requirement, ...], ...]:
     """The alternatives of a daemon's pod, with what they ask of the node's name; preferences are ignored."""
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)

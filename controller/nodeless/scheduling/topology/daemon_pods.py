@@ -22,10 +22,8 @@ from itertools import islice, product
 
 import numpy as np
 
-from nodeless.model.labels import HOSTNAME, NODE_NAME, NODE_POOL, PROVISIONER_NAME
-from nodeless.model.plan import RefusalCode
+from nodeless.model.labels import HOSTNAME, NODE_NAME, PROVISIONER_NAME
 from nodeless.model.pods import DaemonSet
-from nodeless.model.pools import PROVISIONER
 from nodeless.model.requirements import (
     DOES_NOT_EXIST,
     IN,
@@ -34,7 +32,7 @@ from nodeless.model.requirements import (
 )
 from nodeless.model.taints import find_untolerated
 from nodeless.scheduling.capacity.existing import Slot, lasting_for_daemons
-from nodeless.scheduling.capacity.in_flight_node import always_satisfies
+from nodeless.scheduling.capacity.in_flight_node import may_satisfy_as_any
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import DaemonRules, Mask, PodClass
@@ -42,6 +40,8 @@ from nodeless.scheduling.pods.constraints import (
     NodeRequirements,
     PodRequirements,
     daemon_alternatives,
+    node_requirements_of,
+    with_expressions,
 )
 from nodeless.scheduling.pods.profiles import Profiles
 from nodeless.scheduling.pods.rules import Affinity, Rules, TopologyGroup
@@ -74,15 +74,16 @@ class _Apart:
     """The label over which the rule is, which not every node bears; empty: every node bears it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Combination:
     """What may be asked of a new node of a pool, and the types that could be it, for sale or not."""
 
     expressions: _Expressions
     held: frozenset[Requirement]
-    """The expressions."""
+    """The expressions, to look one up."""
     requirements: Requirements
-    types: bytes
+    """The expressions merged with what the pool offers."""
+    types: Mask
 
 
 class DaemonPods:
@@ -101,8 +102,7 @@ class DaemonPods:
         #: Combinations that were looked at.
         self._looked_at = 0
         self._known: dict[
-            tuple[PodRequirements, tuple[_Apart, ...], tuple[tuple[Affinity, tuple[str, ...]], ...]],
-            tuple[PodRequirements, DaemonRules],
+            tuple[PodRequirements, tuple[_Apart, ...], Affinity | None], tuple[PodRequirements, DaemonRules]
         ] = {}
         self.to_come: Mapping[TopologyGroup, Sequence[int]] = self._find_to_come(slots)
         """By topology group, the slots that will get pods of DaemonSets which it counts."""
@@ -112,8 +112,9 @@ class DaemonPods:
         if not self._of_groups:
             return pods
         apart = tuple(self._apart_from(pods.hard_rules))
-        beside = tuple(self._beside(pods.hard_rules))
-        if not apart and not beside:
+        # All required terms of a pod's affinity are one rule.
+        beside = next((rule for rule in pods.hard_rules.affinity if self._selected(rule)), None)
+        if not apart and beside is None:
             return pods
         memo = pods.demand, apart, beside
         if memo not in self._known:
@@ -129,33 +130,47 @@ class DaemonPods:
         Of rules over other labels than the hostname only affinity: a zone in which a claim may end up is
         not closed for its sake.
         """
-        starting = [index for index, slot in enumerate(slots) if slot.starting]
-        verdicts: dict[str, Sequence[tuple[int, bool | None]]] = {}
+        starting = {index: slot for index, slot in enumerate(slots) if slot.starting}
+        if not starting:
+            return {}
+        groups = {
+            topology_group: daemon_sets
+            for topology_group, daemon_sets in self._of_groups.items()
+            if topology_group.key == HOSTNAME or not topology_group.repels
+        }
+        concerned = {daemon_set.key: daemon_set for some in groups.values() for daemon_set in some}
+        verdicts = {
+            key: self._verdicts(daemon_set, starting)
+            for key, daemon_set in islice(concerned.items(), _MOST_PAIRS // len(starting))
+        }
+        unknown = dict.fromkeys(starting)
         shared: dict[tuple[tuple[str, ...], bool], Sequence[int]] = {}
         found: dict[TopologyGroup, Sequence[int]] = {}
-        for topology_group, daemon_sets in self._of_groups.items() if starting else ():
-            repels = topology_group.repels
-            if repels and topology_group.key != HOSTNAME:
-                continue
-            known = (tuple(daemon_set.key for daemon_set in daemon_sets), repels)
-            if known not in shared:
-                indices: set[int] = set()
-                for daemon_set in daemon_sets:
-                    if daemon_set.key not in verdicts:
-                        few = (1 + len(verdicts)) * len(starting) <= _MOST_PAIRS
-                        self._meter.spend(_PAIR * len(starting) * few)
-                        verdicts[daemon_set.key] = [
-                            (index, _gets(slots[index], daemon_set) if few else None) for index in starting
-                        ]
-                    indices.update(
+        for topology_group, daemon_sets in groups.items():
+            counted = tuple(daemon_set.key for daemon_set in daemon_sets), topology_group.repels
+            if counted not in shared:
+                keys, may_come = counted
+                shared[counted] = sorted(
+                    {
                         index
-                        for index, verdict in verdicts[daemon_set.key]
-                        if verdict or (verdict is None and repels)
-                    )
-                shared[known] = sorted(indices)
-            if shared[known]:
-                found[topology_group] = shared[known]
+                        for key in keys
+                        for index, verdict in verdicts.get(key, unknown).items()
+                        if verdict or (verdict is None and may_come)
+                    }
+                )
+            if shared[counted]:
+                found[topology_group] = shared[counted]
         return found
+
+    def _verdicts(self, daemon_set: DaemonSet, slots: Mapping[int, Slot]) -> dict[int, bool | None]:
+        """Whether each of some slots gets a pod of a DaemonSet; None: that depends on what it becomes."""
+        self._meter.spend(_PAIR * len(slots))
+        alternatives = daemon_alternatives(daemon_set.shape)
+        return {
+            index: find_untolerated(lasting_for_daemons(slot.taints), daemon_set.shape.tolerations) is None
+            and any_holds([all_hold([_holds(slot, each) for each in some]) for some in alternatives])
+            for index, slot in slots.items()
+        }
 
     # New nodes.
 
@@ -176,57 +191,52 @@ class DaemonPods:
                     )
                     yield _Apart(daemon_set.key, rule, label)
 
-    def _beside(self, rules: Rules) -> Iterator[tuple[Affinity, tuple[str, ...]]]:
-        """The rules that a pod of a DaemonSet on the same node satisfies, with the DaemonSets."""
-        for rule in rules.affinity:
-            daemon_sets = self._of_groups.get(rule.topology_groups[0], ())
-            if daemon_sets:
-                yield rule, tuple(daemon_set.key for daemon_set in daemon_sets)
+    def _selected(self, affinity: Affinity) -> Sequence[DaemonSet]:
+        """The DaemonSets whose pods an affinity selects: each of its groups counts the same pods."""
+        return self._of_groups.get(affinity.topology_groups[0], ())
 
     def _demand(
-        self,
-        demand: PodRequirements,
-        apart: Sequence[_Apart],
-        beside: Sequence[tuple[Affinity, tuple[str, ...]]],
+        self, demand: PodRequirements, apart: Sequence[_Apart], beside: Affinity | None
     ) -> tuple[PodRequirements, DaemonRules]:
-        required = {table.pool.key: demand.required for table in self._tables}
-        refused: dict[str, tuple[RefusalCode, str]] = {}
-        asked = demand
-        if apart:
-            pools: dict[_Expressions, list[PoolTable]] = {}
-            by_expressions: dict[_Expressions, NodeRequirements] = {}
-            possible = 0
-            for table in self._tables:
-                start = list(self._start(table, demand))
-                if not start:
-                    continue
-                possible += 1
-                combinations, message = self._keep_apart(table, start, apart)
-                if message:
-                    refused[table.pool.key] = RefusalCode.POD_ANTI_AFFINITY, message
-                    continue
-                for combination in combinations:
-                    pools.setdefault(combination.expressions, []).append(table)
-                    by_expressions.setdefault(
-                        combination.expressions, _node_requirements(combination.expressions)
-                    )
-                required[table.pool.key] = tuple(by_expressions[each.expressions] for each in combinations)
-            alternatives = [
-                by_expressions[expressions] if not limited else _node_requirements((*expressions, *limited))
-                for expressions, tables in pools.items()
-                for limited in _limited_to(tables, possible)
-            ]
-            asked = PodRequirements(
-                tuple(alternatives) or (_impossible(demand.required[0]),), demand.preferred
-            )
+        """What is asked of new nodes, and what that follows from."""
+        by_pool: dict[str, Sequence[_Combination]] = {}
+        refused: dict[str, str] = {}
+        pools: dict[_Expressions, list[PoolTable]] = {}
+        for table in self._tables if apart else ():
+            start = list(self._start(table, demand))
+            if not start:
+                continue
+            combinations, message = self._keep_apart(table, start, apart)
+            if message:
+                refused[table.pool.key] = message
+                continue
+            by_pool[table.pool.key] = combinations
+            for combination in combinations:
+                pools.setdefault(combination.expressions, []).append(table)
+        alternatives = {
+            expressions: node_requirements
+            for expressions in pools
+            if isinstance(node_requirements := node_requirements_of(expressions), NodeRequirements)
+        }
         daemon_rules = DaemonRules(
             demand,
-            required,
+            {key: tuple(alternatives[each.expressions] for each in some) for key, some in by_pool.items()},
             refused,
-            frozenset(rule for rule, _ in beside),
-            tuple(self._with_daemons(beside)),
+            beside,
+            () if beside is None else tuple(self._with_daemons(beside)),
         )
-        return asked, daemon_rules
+        if not apart:
+            return demand, daemon_rules
+        required = [
+            node_requirements
+            for expressions, tables in pools.items()
+            for limited in _limited_to(tables, len(by_pool) + len(refused))
+            for node_requirements in with_expressions((alternatives[expressions],), limited)
+        ]
+        return (
+            PodRequirements(tuple(required) or (_impossible(demand.required[0]),), demand.preferred),
+            daemon_rules,
+        )
 
     def _start(self, table: PoolTable, demand: PodRequirements) -> Iterator[_Combination]:
         """What the pods ask for themselves, where the pool could make such a node."""
@@ -242,7 +252,7 @@ class DaemonPods:
                     node_requirements.expressions,
                     frozenset(node_requirements.expressions),
                     table.offered.intersect(node_requirements.requirements),
-                    mask.tobytes(),
+                    mask,
                 )
                 if self._is_sold(table, combination):
                     yield combination
@@ -291,51 +301,35 @@ class DaemonPods:
 
     def _is_sold(self, table: PoolTable, combination: _Combination) -> bool:
         """Whether some type has an offering for it, available at the moment or not."""
-        types = np.frombuffer(combination.types, dtype=np.bool_)
+        types = combination.types
         for requirement in combination.requirements.values():
             types = types & table.table.allowed(requirement, defined=True)
         prices = table.table.cheapest(combination.requirements, sold_out_too=True)
         return bool((types & np.isfinite(prices)).any())
 
-    def _with_daemons(self, beside: Sequence[tuple[Affinity, tuple[str, ...]]]) -> Iterator[_Expressions]:
-        """What is asked of new nodes that get pods of the DaemonSets for each of some rules, in addition.
+    def _with_daemons(self, affinity: Affinity) -> Iterator[_Expressions]:
+        """What is asked in addition of new nodes that get pods which an affinity selects.
 
         Over other labels than the hostname, one value is asked for: only so the next pass knows, while the
         node is on its way, that its domain has such a pod.
         """
+        keys = sorted({topology_group.key for topology_group in affinity.topology_groups} - {HOSTNAME})
         pools: dict[_Expressions, list[PoolTable]] = {}
-        for table in self._tables if beside else ():
-            combined: list[_Expressions] = [()]
-            for rule, daemon_sets in beside:
-                keys = {topology_group.key for topology_group in rule.topology_groups} - {HOSTNAME}
-                values = [
-                    [Requirement.of(key, IN, (value,)) for value in sorted(values_of(table, key))]
-                    for key in sorted(keys)
-                ]
-                selected = [
-                    (*domain, *(each for each in expressions if each.key not in LATER_LABELS))
-                    for key in daemon_sets
-                    for expressions in table.daemon_sets.get(key, ())
-                    for domain in islice(product(*values), _MOST_COMBINATIONS)
-                ]
-                combined = [(*one, *other) for one in combined for other in selected][:_MOST_COMBINATIONS]
-            for expressions in dict.fromkeys(combined):
+        for table in self._tables:
+            values = [
+                [Requirement.of(key, IN, (value,)) for value in sorted(values_of(table, key))] for key in keys
+            ]
+            selected = (
+                (*domain, *(each for each in expressions if each.key not in LATER_LABELS))
+                for daemon_set in self._selected(affinity)
+                for expressions in table.daemon_sets.get(daemon_set.key, ())
+                for domain in product(*values)
+            )
+            for expressions in dict.fromkeys(islice(selected, _MOST_COMBINATIONS)):
                 pools.setdefault(expressions, []).append(table)
         for expressions, tables in pools.items():
             for limited in _limited_to(tables, len(self._tables)):
                 yield (*expressions, *limited)
-
-
-def _gets(slot: Slot, daemon_set: DaemonSet) -> bool | None:
-    """Whether a node on its way gets a pod of a DaemonSet; None: that depends on what it becomes."""
-    if find_untolerated(lasting_for_daemons(slot.taints), daemon_set.shape.tolerations) is not None:
-        return False
-    return any_holds(
-        [
-            all_hold([_holds(slot, expression) for expression in expressions])
-            for expressions in daemon_alternatives(daemon_set.shape)
-        ]
-    )
 
 
 def _holds(slot: Slot, expression: Requirement) -> bool | None:
@@ -346,13 +340,7 @@ def _holds(slot: Slot, expression: Requirement) -> bool | None:
         return LATER_LABELS[expression.key](expression)
     if not slot.possible:
         return expression.allows_absence()
-    labels = [requirements.get(expression.key) for requirements in slot.possible]
-    if all(always_satisfies(expression, label) for label in labels):
-        return True
-    overlaps = any(
-        expression.allows_absence() if label is None else label.overlaps(expression) for label in labels
-    )
-    return None if overlaps else False
+    return may_satisfy_as_any(expression, slot.possible)
 
 
 def _opposites(table: PoolTable, expressions: _Expressions, rule: _Apart) -> Iterator[Requirement]:
@@ -382,14 +370,14 @@ def _add(table: PoolTable, combination: _Combination, expression: Requirement) -
     present = combination.requirements.get(expression.key)
     if expression.is_impossible() or (present is not None and not present.overlaps(expression)):
         return None
-    types: Mask = np.frombuffer(combination.types, dtype=np.bool_) & table.allowed(expression)
+    types = combination.types & table.allowed(expression)
     if not types.any():
         return None
     return _Combination(
         (*combination.expressions, expression),
         combination.held | {expression},
         combination.requirements.intersect(Requirements((expression,))),
-        types.tobytes(),
+        types,
     )
 
 
@@ -408,23 +396,13 @@ def _limited_to(tables: Collection[PoolTable], number: int) -> Iterator[_Express
         return
     names: dict[str, list[str]] = {}
     for table in tables:
-        key = PROVISIONER_NAME if table.pool.reference.kind == PROVISIONER else NODE_POOL
-        names.setdefault(key, []).append(table.pool.name)
+        names.setdefault(table.pool.reference.pool_label, []).append(table.pool.name)
     for key, values in names.items():
         yield (Requirement.of(key, IN, values),)
 
 
-def _node_requirements(expressions: _Expressions) -> NodeRequirements:
-    """Expressions that do not contradict each other, merged."""
-    by_key: dict[str, Requirement] = {}
-    for expression in expressions:
-        present = by_key.get(expression.key)
-        by_key[expression.key] = expression if present is None else present.intersect(expression)
-    return NodeRequirements(expressions, Requirements(by_key.values()))
-
-
 def _impossible(node_requirements: NodeRequirements) -> NodeRequirements:
-    """The requirements with one that no new node meets."""
+    """The requirements with one that no new node meets: no pool is called so."""
     nowhere = Requirement.of(PROVISIONER_NAME, IN, ("",))
-    others = [each for each in node_requirements.requirements.values() if each.key not in (PROVISIONER_NAME,)]
+    others = [each for each in node_requirements.requirements.values() if each.key != PROVISIONER_NAME]
     return NodeRequirements((*node_requirements.expressions, nowhere), Requirements([*others, nowhere]))

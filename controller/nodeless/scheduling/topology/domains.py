@@ -14,7 +14,7 @@ from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
 from nodeless.scheduling.capacity.existing import Slot
-from nodeless.scheduling.capacity.in_flight_node import always_satisfies
+from nodeless.scheduling.capacity.in_flight_node import may_satisfy_as_any
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
@@ -181,14 +181,7 @@ def _holds(expression: Requirement, place: Place) -> bool | None:
         return expression.allows_absence()
     if expression.key in NAMES:
         return LATER_LABELS[expression.key](expression)
-    verdicts = {_of_type(expression, labels.get(expression.key)) for labels in place.possible}
-    return verdicts.pop() if len(verdicts) == 1 else None
-
-
-def _of_type(expression: Requirement, label: Requirement | None) -> bool | None:
-    if always_satisfies(expression, label):
-        return True
-    return None if label is not None and label.overlaps(expression) else False
+    return may_satisfy_as_any(expression, place.possible)
 
 
 def _bears(key: str, place: Place) -> bool | None:

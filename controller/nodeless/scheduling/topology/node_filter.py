@@ -20,7 +20,7 @@ from nodeless.model.labels import (
 )
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import find_untolerated
-from nodeless.scheduling.capacity.in_flight_node import always_satisfies
+from nodeless.scheduling.capacity.in_flight_node import may_satisfy
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
 from nodeless.scheduling.pods.rules import NodeFilter
 
@@ -57,9 +57,7 @@ def _holds(expression: Requirement, node: ExpectedNode) -> bool | None:
     label = node.requirements.get(expression.key)
     if label is None and _open(expression.key, node):
         return None
-    if always_satisfies(expression, label):
-        return True
-    return None if label is not None and label.overlaps(expression) else False
+    return may_satisfy(expression, label)
 
 
 def _bears(key: str, node: ExpectedNode) -> bool | None:

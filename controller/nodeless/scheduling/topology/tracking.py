@@ -8,7 +8,6 @@ pass counts on it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 from nodeless.api.names import label_value_defects
 from nodeless.model.labels import HOSTNAME, WELL_KNOWN
@@ -41,7 +40,7 @@ class Topology:
         slots: Sequence[Slot],
         tables: Sequence[PoolTable],
         meter: Meter,
-        daemons_to_come: Mapping[TopologyGroup, Sequence[int]] = MappingProxyType({}),
+        daemons_to_come: Mapping[TopologyGroup, Sequence[int]],
     ) -> None:
         """`daemons_to_come`: by topology group, the slots that will get pods which it counts."""
         self.keys: tuple[str, ...] = tuple(
@@ -70,7 +69,6 @@ class Topology:
                         self.counters[topology_group].slots[place.slot] += 1
                 elif topology_group.key in place.labels:
                     self.counters[topology_group].add((place.labels[topology_group.key],), 1)
-
         for topology_group, indices in daemons_to_come.items():
             if topology_group.key == HOSTNAME:
                 self.counters[topology_group].slots[list(indices)] += 1
