@@ -364,10 +364,11 @@ class World:
             if _undecided(pod, plan, before):
                 continue
             for own, kind, host in candidates:
-                if self._affordable(before, plan, own, kind) and self._has_room(pod, own, kind, candidates):
+                if self._affordable(before, plan, own, kind):
                     alone = replace(host, pods=list(self._daemons_to_come(host)))
                     made = replace(world, hosts={**world.hosts, alone.name: alone})
-                    assert made.obstacle(pod, alone) is not None, (
+                    keeps_off = made.obstacle(pod, alone) is not None
+                    assert keeps_off or not self._has_room(pod, own, kind, candidates), (
                         f"a {host.name} would take {pod.key}: "
                         f"{next(str(each) for each in plan.refusals if each.pod == pod.key)}"
                     )

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from nodeless.model.labels import (
-    ARCH,
     CAPACITY_TYPE,
     HOSTNAME,
     INITIALIZED,
@@ -13,21 +12,20 @@ from nodeless.model.labels import (
     NODE_NAME,
     ON_DEMAND,
     PROVISIONER_NAME,
-    REGISTERED,
     ZONE,
 )
 from nodeless.model.pods import Owner, PodAffinityTerm
 from nodeless.model.requirements import Requirements
-from nodeless.model.taints import Taint, Toleration
-from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy
+from nodeless.model.taints import Taint
+from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
+from tests.scheduling.beside_daemons import APART, BOOTING, EVERYWHERE, NEAR, planned
 from tests.scheduling.factories import (
     beside,
     claim,
     daemon,
     needs,
     node,
-    plan,
     pods,
     pool,
     running,
@@ -36,15 +34,7 @@ from tests.scheduling.factories import (
 )
 
 BOTH = pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
-NEAR = {"affinity": (beside(HOSTNAME, "agent"),)}
-APART = {"anti_affinity": (beside(HOSTNAME, "agent"),)}
 OWNED = {PROVISIONER_NAME: "default"}
-BOOTING = {**OWNED, REGISTERED: "true", ZONE: "z1", ARCH: "amd64"}
-EVERYWHERE = (Toleration("", "Exists"),)
-
-
-def planned(packing, *things, as_bound=False):
-    return plan(*things, policy=Policy(packing=packing, time_box=0, as_bound=as_bound))
 
 
 @BOTH

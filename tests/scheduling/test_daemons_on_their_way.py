@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.model.labels import ARCH, HOSTNAME, INITIALIZED, PROVISIONER_NAME, REGISTERED, ZONE
+from nodeless.model.labels import ARCH, HOSTNAME, INITIALIZED, PROVISIONER_NAME, ZONE
 from nodeless.model.nodes import REBOOTING, Condition
 from nodeless.model.pods import HostPort, LabelSelector, PodAffinityTerm
-from nodeless.model.taints import Taint, Toleration
+from nodeless.model.taints import Taint
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
+from tests.scheduling.beside_daemons import APART, BOOTING, DISK, DISKS, EVERYWHERE, NEAR, planned
 from tests.scheduling.factories import (
     FAMILY,
     beside,
@@ -16,7 +17,6 @@ from tests.scheduling.factories import (
     daemon,
     needs,
     node,
-    plan,
     pods,
     pool,
     running,
@@ -25,12 +25,8 @@ from tests.scheduling.factories import (
     term,
 )
 
-DISK, RACK = "example.com/disk", "example.com/rack"
-APART = {"anti_affinity": (beside(HOSTNAME, "agent"),)}
-NEAR = {"affinity": (beside(HOSTNAME, "agent"),)}
-EVERYWHERE = (Toleration("", "Exists"),)
+RACK = "example.com/rack"
 BOTH = pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
-BOOTING = {PROVISIONER_NAME: "default", REGISTERED: "true", ZONE: "z1", ARCH: "amd64"}
 UP = {**BOOTING, INITIALIZED: "true"}
 
 
@@ -63,10 +59,6 @@ def in_flight(pool_name="default", zone="z2", **labels):
         allocatable={"cpu": 3900, "memory": 2**33, "pods": 110},
         capacity={"cpu": 4000, "memory": 2**33, "pods": 110},
     )
-
-
-def planned(packing, *things, types=FAMILY):
-    return plan(*things, types=types, policy=Policy(packing=packing, time_box=0))
 
 
 @BOTH
@@ -123,7 +115,7 @@ def test_a_pod_that_runs_on_a_booting_node_satisfies_a_rule_that_a_daemon_would_
     agent = daemon("agent", "100m", labels={"app": "store"}, selector={DISK: "fast"})
     result = planned(
         packing,
-        pool("default", needs(DISK, "In", "fast", "slow")),
+        DISKS,
         node("here", labels={**BOOTING, DISK: "slow"}),
         agent,
         there("store", "here", "500m"),
@@ -147,7 +139,7 @@ def test_a_pod_that_runs_on_a_rebooting_node_satisfies_such_a_rule(packing):
     )
     result = planned(
         packing,
-        pool("default", needs(DISK, "In", "fast", "slow")),
+        DISKS,
         one,
         rebooting,
         agent,
@@ -296,7 +288,7 @@ def test_a_pod_stays_on_its_claim_when_another_comes_that_its_rule_selects(packi
     agent = daemon("agent", "100m", labels={"app": "store"}, selector={DISK: "fast"})
     result = planned(
         packing,
-        pool("default", needs(DISK, "In", "fast", "slow")),
+        DISKS,
         agent,
         in_flight(**{DISK: "fast"}),
         pods(1, "3", affinity=(beside(HOSTNAME, "store"),)),
@@ -317,7 +309,7 @@ def test_where_the_other_zones_are_sold_out_the_refusal_says_so(packing):
 def test_daemons_that_share_the_nodes_among_them_are_both_named(packing):
     result = planned(
         packing,
-        pool("default", needs(DISK, "In", "fast", "slow")),
+        DISKS,
         daemon("agent", "100m", selector={DISK: "fast"}),
         daemon("probe", "100m", selector={DISK: "slow"}),
         pods(1, anti_affinity=(beside(HOSTNAME, "agent"), beside(HOSTNAME, "probe"))),

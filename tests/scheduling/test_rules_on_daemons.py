@@ -5,8 +5,9 @@ from random import Random
 import pytest
 
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
-from nodeless.model.taints import Taint, Toleration
+from nodeless.model.taints import Taint
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE
+from tests.scheduling.beside_daemons import APART, DISK, DISKS, EVERYWHERE, NEAR
 from tests.scheduling.factories import (
     FAMILY,
     beside,
@@ -21,11 +22,7 @@ from tests.scheduling.factories import (
 )
 from tests.scheduling.many_passes import World
 
-DISK = "example.com/disk"
 BOTH = pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
-APART = {"anti_affinity": (beside(HOSTNAME, "agent"),)}
-NEAR = {"affinity": (beside(HOSTNAME, "agent"),)}
-EVERYWHERE = (Toleration("", "Exists"),)
 
 
 def world(packing, *things, pools=(), types=FAMILY):
@@ -98,7 +95,7 @@ def test_a_pod_apart_from_a_daemon_gets_a_node_that_the_daemon_leaves_out(packin
         packing,
         daemon("agent", "100m", **chosen),
         pods(3, **APART),
-        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+        pools=[DISKS],
     )
     places = settled(made)
     assert {made.nodes[name].labels[DISK] for name in places.values()} == {"slow"}
@@ -140,7 +137,7 @@ def test_daemons_with_different_selectors_are_all_left_out(packing):
         daemon("agent", "100m", selector={DISK: "fast"}),
         daemon("probe", "100m", required_terms=(term(needs(ZONE, "In", "z1", "z2")),)),
         pods(2, anti_affinity=(beside(HOSTNAME, "agent"), beside(HOSTNAME, "probe"))),
-        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+        pools=[DISKS],
     )
     places = settled(made)
     found = {(made.nodes[name].labels[DISK], made.nodes[name].labels[ZONE]) for name in places.values()}
@@ -154,7 +151,7 @@ def test_a_pod_beside_a_daemon_gets_a_node_with_one(packing, chosen):
         packing,
         daemon("agent", "100m", **chosen),
         pods(3, **NEAR),
-        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+        pools=[DISKS],
     )
     places = settled(made)
     if chosen:
@@ -217,7 +214,7 @@ def test_no_second_node_is_bought_for_a_pod_beside_a_daemon_over_another_label(p
         packing,
         daemon("agent", "100m"),
         pods(2, "200m", affinity=(beside(key, "agent"),)),
-        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+        pools=[DISKS],
     )
     for _ in range(3):
         made.look()
@@ -232,7 +229,7 @@ def test_pods_apart_from_a_daemon_do_not_wait_for_a_claim_that_gets_one(packing)
         packing,
         daemon("agent", "100m", selector={DISK: "fast"}),
         pods(1, name="other", selector={DISK: "fast"}),
-        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+        pools=[DISKS],
     )
     made.look()
     made.add(pods(1, "100m", **APART))
@@ -265,7 +262,7 @@ def test_several_rules_at_once_hold_with_a_daemon(packing):
         packing,
         daemon("agent", "100m", selector={DISK: "fast"}),
         pods(6, spread=(spread(ZONE),), **APART),
-        pools=[pool("default", needs(DISK, "In", "fast", "slow"))],
+        pools=[DISKS],
     )
     places = settled(made)
     zones = [made.nodes[name].labels[ZONE] for name in places.values()]
