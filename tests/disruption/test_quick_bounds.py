@@ -177,6 +177,7 @@ PODS = st.lists(st.sampled_from([300, 700, 900, 1500]), max_size=5)
 @given(st.lists(st.tuples(KINDS, PODS), min_size=2, max_size=9), st.sampled_from([None, "100m", "600m"]))
 @example([("large", [900] * 4)] * 5, None)
 @example([("large", [900] * 3)] * 5, "600m")
+@example([("2xlarge", [1500]), ("medium", [700, 300]), ("medium", [300, 700])], "600m")
 @example([("2xlarge", [1500] * 2), ("2xlarge", [1500] * 2), ("large", [900] * 4), ("large", [900] * 4)], None)
 def test_moves_are_those_that_simulations_alone_would_find(nodes, overhead):
     pool, things = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])), []

@@ -55,6 +55,10 @@ _SMALL = 20
 _THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.25
 #: A fee for each node with which a plan of fewer nodes is looked for, as a part of what a node may cost.
 _FEE = 1 / 8
+#: US dollars an hour that differ only after so many digits are the same.
+_DIGITS = 9
+
+_Rank = tuple[float, bool, tuple[str, ...]]
 
 
 class Consolidation:
@@ -237,8 +241,12 @@ class Consolidation:
     ) -> Command | None:
         """The best of merges and of the best command so far."""
         exchange = Exchange.of(ordered)
-        for worth, bound, candidate_set in self._promising_sets(ordered, left, exchange):
-            if best is not None and worth <= exchange.value(best):
+
+        def rank_of(command: Command) -> _Rank:
+            return _rank(exchange.value(command), command.claims, bool(command.replacements))
+
+        for rank, bound, candidate_set in self._promising_sets(ordered, left, exchange):
+            if best is not None and rank >= rank_of(best):
                 break
             self._at.on(*(each.name for each in candidate_set))
             if self._refusal_at_best(candidate_set, bound) is not None:
@@ -249,15 +257,15 @@ class Consolidation:
             command = _command(candidate_set, found)
             if self._score.refusal(candidate_set, command.saving, found.expected) is not None:
                 continue
-            if best is None or exchange.value(command) > exchange.value(best):
+            if best is None or rank_of(command) < rank_of(best):
                 best = command
         self._at.on()
         return best
 
     def _promising_sets(
         self, ordered: Sequence[Candidate], left: dict[str, int], exchange: Exchange
-    ) -> list[tuple[float, float, CandidateSet]]:
-        """What a command with a set is likely worth, what new capacity costs it at least, and the set.
+    ) -> list[tuple[_Rank, float, CandidateSet]]:
+        """The rank that a command with a set likely has, what new capacity costs it at least, and the set.
 
         Those first that are likely worth most: what is likely worth less than a command that is found is not
         searched. What the pods of a set cost at the target is what they would likely cost.
@@ -269,8 +277,9 @@ class Consolidation:
             bound = self._least_prices.of(candidate_set)
             if bound < self._limit(candidate_set):
                 likely = sum(shares.get(pod.key, 0.0) for each in candidate_set for pod in each.pods)
-                found.append((exchange.worth(candidate_set, max(bound, likely)), bound, candidate_set))
-        return sorted(found, key=lambda each: -each[0])
+                worth = exchange.worth(candidate_set, max(bound, likely))
+                found.append((_rank(worth, _names(candidate_set)), bound, candidate_set))
+        return sorted(found, key=lambda each: each[0])
 
     def _target(self, ordered: Sequence[Candidate]) -> Sequence[PlannedNode]:
         """What would be bought for all pods that may move, were their nodes not there."""
@@ -522,8 +531,20 @@ def _left_over(outcome: Outcome, price: float) -> str:
     )
 
 
+def _names(candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    return tuple(sorted(candidate.name for candidate in candidates))
+
+
+def _rank(worth: float, claims: tuple[str, ...], launches: bool = True) -> _Rank:
+    """The least goes first: what is worth most, what launches nothing, then by the claims' names.
+
+    So commands that are worth the same go in an order of their own, in whichever order they are found.
+    """
+    return -round(worth, _DIGITS), launches, claims
+
+
 def _command(candidates: Sequence[Candidate], replacement: Replacement | None) -> Command:
-    names = tuple(sorted(candidate.name for candidate in candidates))
+    names = _names(candidates)
     # To the bit the same, in whatever order the candidates come.
     before = fsum(candidate.price or 0.0 for candidate in candidates)
     pods = sum(len(candidate.pods) for candidate in candidates)
