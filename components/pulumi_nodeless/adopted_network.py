@@ -20,22 +20,23 @@ class AdoptedNetworkArgs(TypedDict):
     cluster_name: str
     """Name of the cluster: the value of the discovery tag."""
     vpc_id: str
-    """The VPC."""
+    """ID of the VPC."""
     private_subnet_ids: Sequence[str]
-    """Subnets of nodes and Fargate pods, in two zones at least; without a route to an internet gateway."""
+    """Subnets for nodes and Fargate pods, in at least two zones. None may have a route to an internet
+    gateway."""
     public_subnet_ids: NotRequired[Sequence[str]]
-    """Subnets of internet-facing load balancers. Default none."""
+    """Subnets for internet-facing load balancers. Default: none."""
 
 
 class AdoptedNetwork(pulumi.ComponentResource):
-    """The subnets of an existing VPC, tagged for a cluster."""
+    """Tags the subnets of an existing VPC for a cluster."""
 
     vpc_id: pulumi.Output[str]
-    """Id of the VPC."""
+    """ID of the VPC."""
     private_subnet_ids: pulumi.Output[Sequence[str]]
-    """Ids of the private subnets, once they carry their tags."""
+    """IDs of the private subnets, available once they are tagged."""
     public_subnet_ids: pulumi.Output[Sequence[str]]
-    """Ids of the public subnets, once they carry their tags."""
+    """IDs of the public subnets, available once they are tagged."""
 
     def __init__(
         self, name: str, args: AdoptedNetworkArgs, opts: pulumi.ResourceOptions | None = None

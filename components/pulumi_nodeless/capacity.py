@@ -28,28 +28,29 @@ class CapacityArgs(TypedDict):
     """Which pools a cluster has."""
 
     cluster_name: str
-    """Name of the cluster: the value of the discovery tag that node classes select by."""
+    """Name of the cluster: the value of the discovery tag by which node classes select subnets and security
+    groups."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
-    """How nodes of Provisioners are made."""
+    """AWSNodeTemplates: how the nodes of Provisioners are launched."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]
-    """Which nodes may be made."""
+    """Provisioners: which nodes may be launched."""
     node_classes: NotRequired[Sequence[NodeClassArgs]]
-    """How nodes of NodePools are made."""
+    """EC2NodeClasses: how the nodes of NodePools are launched."""
     node_pools: NotRequired[Sequence[NodePoolArgs]]
-    """Which nodes may be made, in the v1 generation."""
+    """NodePools: which nodes may be launched, in the v1 API."""
     instance_profile: NotRequired[pulumi.Input[str]]
-    """Instance profile of node classes that name none."""
+    """Instance profile of node classes that set none."""
     timeout_minutes: NotRequired[int]
-    """How long a pool's deletion waits for its nodes. Default 30."""
+    """How many minutes the deletion of a pool waits for its nodes to terminate. Default: 30."""
     preview_kubeconfig: NotRequired[pulumi.Input[Any]]
-    """Kubeconfig, as text or document, with which a preview asks the live cluster what a change of pools
-    would do to its nodes. Default: nothing is asked."""
+    """Kubeconfig, as text or as a document, with which a preview asks the live cluster what a change of pools
+    would do to its nodes. Default: a preview does not ask."""
     preview_plan: NotRequired[bool]
-    """Whether a preview asks at all. Default true."""
+    """Whether a preview asks the live cluster at all. Default: true."""
     controller_namespace: NotRequired[str]
-    """Namespace of the controller and its settings, for previews. Default karpenter."""
+    """Namespace of the controller and its settings, for previews. Default: karpenter."""
     region: NotRequired[pulumi.Input[str]]
-    """Region of the cluster, for previews. Default: as the AWS SDK finds it."""
+    """Region of the cluster, for previews. Default: the region of the AWS SDK's configuration."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,29 +41,32 @@ class ClusterArgs(TypedDict):
     cluster_name: str
     """Name of the cluster."""
     vpc_id: pulumi.Input[str]
-    """VPC the cluster lives in."""
+    """ID of the cluster's VPC."""
     private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """Subnets of nodes and Fargate pods, in two zones at least."""
+    """Subnets for nodes and Fargate pods, in at least two zones."""
     public_subnet_ids: NotRequired[pulumi.Input[Sequence[pulumi.Input[str]]]]
-    """Subnets of internet-facing load balancers."""
+    """Subnets for internet-facing load balancers."""
     kubernetes_version: NotRequired[str]
-    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when it is made."""
+    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is
+    created."""
     authentication_mode: NotRequired[str]
-    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default API_AND_CONFIG_MAP."""
+    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default: API_AND_CONFIG_MAP."""
     node_role_arn: NotRequired[pulumi.Input[str]]
-    """Role of the nodes; needed in ConfigMap modes."""
+    """ARN of the node role. Required in the modes that use the aws-auth ConfigMap."""
     pod_execution_role_arn: NotRequired[pulumi.Input[str]]
-    """Pod execution role of Fargate; needed in ConfigMap modes."""
+    """ARN of Fargate's pod execution role. Required in the modes that use the aws-auth ConfigMap."""
     endpoint_public_access: NotRequired[bool]
-    """Whether the API server answers outside the VPC too. Default true."""
+    """Whether the API server can also be reached from outside the VPC. Default: true."""
     public_access_cidrs: NotRequired[Sequence[str]]
-    """Addresses that may reach the public endpoint. Default: all."""
+    """CIDR blocks that may reach the public endpoint. Default: all addresses."""
     log_types: NotRequired[Sequence[str]]
-    """Control plane logs to keep: api, audit, authenticator, controllerManager, scheduler. Default none."""
+    """Control plane logs to enable: api, audit, authenticator, controllerManager, scheduler. Default:
+    none."""
     secrets_key_arn: NotRequired[pulumi.Input[str]]
-    """KMS key that Secrets are encrypted with, beside EKS's own encryption; cannot be taken away again."""
+    """ARN of a KMS key that also encrypts Secrets, in addition to EKS's own encryption. It cannot be removed
+    later."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of every resource of the cluster."""
+    """Tags of all AWS resources of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +121,21 @@ class Cluster(pulumi.ComponentResource):
     """An EKS cluster without node groups, ready for nodes that nodeless launches."""
 
     cluster_name: pulumi.Output[str]
-    """Name of the cluster, known once it exists."""
+    """Name of the cluster, available once the cluster exists."""
     arn: pulumi.Output[str]
     """ARN of the cluster."""
     endpoint: pulumi.Output[str]
     """URL of the API server."""
     certificate_authority: pulumi.Output[str]
-    """CA bundle of the API server, PEM in base64."""
+    """CA bundle of the API server: PEM, base64-encoded."""
     security_group_id: pulumi.Output[str]
-    """The security group EKS made, the only one with the discovery tag."""
+    """ID of the security group that EKS created, the only one with the discovery tag."""
     oidc_provider_arn: pulumi.Output[str]
-    """IAM OpenID Connect provider for service accounts."""
+    """ARN of the IAM OpenID Connect provider for service accounts."""
     oidc_issuer: pulumi.Output[str]
-    """Issuer of service account tokens, without https://."""
+    """Issuer of the service account tokens, without https://."""
     kubeconfig: pulumi.Output[Any]
-    """Kubeconfig that authenticates with the AWS command line; a secret."""
+    """Kubeconfig that authenticates with the AWS CLI; a secret."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         options = ClusterOptions.read(args)

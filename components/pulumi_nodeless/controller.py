@@ -38,38 +38,39 @@ class ControllerArgs(TypedDict):
     """How the controller is installed."""
 
     cluster_name: str
-    """Name of the cluster it provisions for."""
+    """Name of the cluster for which it launches nodes."""
     cluster_endpoint: pulumi.Input[str]
-    """URL of the API server that nodes join."""
+    """URL of the API server that the nodes join."""
     role_arn: NotRequired[pulumi.Input[str]]
-    """IAM role its service account assumes by its token; left out where EKS Pod Identity gives the role."""
+    """ARN of the IAM role that its service account assumes (IRSA). Omit it where EKS Pod Identity provides
+    the role."""
     default_instance_profile: pulumi.Input[str]
-    """Instance profile of node templates that name none."""
+    """Instance profile of node templates that set none."""
     namespace: NotRequired[str]
-    """Namespace it is installed in; made here unless every cluster has it, as kube-system. Default
-    karpenter."""
+    """Namespace of the controller. It is created here, unless every cluster has it (kube-system, for
+    example). Default: karpenter."""
     image: NotRequired[pulumi.Input[str]]
-    """Image of the controller, best by digest."""
+    """Image of the controller, preferably by digest. Default: the released image of this version."""
     replicas: NotRequired[int]
-    """Replicas, of which one leads. Default 2."""
+    """Number of replicas, of which one is the leader. Default: 2."""
     cpu: NotRequired[str]
-    """CPU of each replica, as request and limit. Default 1."""
+    """CPU request and limit of each replica. Default: 1."""
     memory: NotRequired[str]
-    """Memory of each replica, as request and limit. Default 1Gi."""
+    """Memory request and limit of each replica. Default: 1Gi."""
     log_level: NotRequired[str]
-    """debug, info, warn or error. Default info."""
+    """debug, info, warn or error. Default: info."""
     settings: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Further keys of the ConfigMap karpenter-global-settings, for example batchMaxDuration."""
+    """Additional keys of the ConfigMap karpenter-global-settings, for example batchMaxDuration."""
     environment: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Further environment variables of the container."""
+    """Additional environment variables of the container."""
     network_policy: NotRequired[bool]
-    """Whether a NetworkPolicy admits API servers, metrics and probes alone to the controller's pods. Default
-    true."""
+    """Whether to create a NetworkPolicy that lets only API servers, metrics scrapers and probes reach the
+    controller's pods. Default: true."""
     webhook_cidrs: NotRequired[Sequence[str]]
-    """Networks in which API servers may be, from which that policy admits to the webhook. Default:
-    everywhere."""
+    """CIDR blocks of the API servers, from which the NetworkPolicy allows traffic to the webhook. Default:
+    all addresses."""
     aws_tags: NotRequired[Mapping[str, str]]
-    """Tags of everything the controller makes in AWS."""
+    """Tags of everything that the controller creates in AWS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +124,14 @@ class ControllerOptions:
 
 
 class Controller(pulumi.ComponentResource):
-    """The provisioner, installed and answering."""
+    """The nodeless controller, installed in the cluster and ready."""
 
     namespace: pulumi.Output[str]
-    """Namespace it runs in, known once that exists."""
+    """Namespace of the controller, available once it exists."""
     service_account: pulumi.Output[str]
-    """Name of its service account."""
+    """Name of the controller's service account."""
     image: pulumi.Output[str]
-    """Its image, by digest where it was built or given so."""
+    """Image of the controller: by digest where it was built here or given by digest."""
 
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         self._name = name

@@ -45,41 +45,43 @@ class ControllerIdentityArgs(TypedDict):
     """Which service account of which cluster becomes the controller."""
 
     cluster_name: str
-    """Name of the cluster; part of the names of role and policy, and of what may be terminated."""
+    """Name of the cluster. It is part of the names of role and policy, and limits which instances may be
+    terminated."""
     node_role_arn: pulumi.Input[str]
-    """The one role that the controller may pass to instances."""
+    """ARN of the only role that the controller may pass to instances."""
     mechanism: NotRequired[str]
-    """`irsa` (by the service account's token, the default) or `pod-identity` (by an association of EKS;
-    for pods on nodes only, Fargate has no agent)."""
+    """`irsa` (with the service account's token) or `pod-identity` (with an EKS Pod Identity association; only
+    for pods on nodes, since Fargate has no agent). Default: irsa."""
     oidc_provider_arn: NotRequired[pulumi.Input[str]]
-    """The cluster's IAM OpenID Connect provider; needed with irsa."""
+    """ARN of the cluster's IAM OpenID Connect provider. Required with irsa."""
     oidc_issuer: NotRequired[pulumi.Input[str]]
-    """The cluster's issuer, with or without https://; needed with irsa."""
+    """Issuer of the cluster, with or without https://. Required with irsa."""
     pod_identity_agent: NotRequired[bool]
-    """Whether the add-on eks-pod-identity-agent is installed. Default: with pod-identity."""
+    """Whether to install the add-on eks-pod-identity-agent. Default: true with pod-identity, else false."""
     interruption_queue_arn: NotRequired[pulumi.Input[str]]
-    """The queue of warnings that the controller may read. Default: none."""
+    """ARN of the interruption queue that the controller may read. Default: none."""
     permissions: NotRequired[str]
-    """`scoped` (by the cluster's tags; the default), `guide` (the policy of Karpenter's v0.27 guide: it may
-    tag anything in EC2 and so, in two steps, end any instance) or `article` (that guide to the letter: it
-    may end any instance that has a Provisioner's name, and cannot end those of NodePools)."""
+    """`scoped` (limited by the cluster's tags), `guide` (the policy of Karpenter's v0.27 guide: it may tag
+    anything in EC2 and can so, in two steps, terminate any instance) or `article` (the statements of that
+    guide, unchanged: it may terminate any instance that has a Provisioner's name, and cannot terminate those
+    of NodePools). Default: scoped."""
     namespace: NotRequired[str]
-    """Namespace of the service account. Default karpenter."""
+    """Namespace of the service account. Default: karpenter."""
     service_account: NotRequired[str]
-    """Name of the service account. Default karpenter."""
+    """Name of the service account. Default: karpenter."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of role and policies."""
+    """Tags of the role and the policies."""
 
 
 class ControllerIdentity(pulumi.ComponentResource):
-    """The role that the controller's pods assume, its policy, and with Pod Identity its association."""
+    """The role that the controller's pods assume, its policy and, with Pod Identity, its association."""
 
     role_arn: pulumi.Output[str]
     """ARN of the role, for the service account's annotation."""
     role_name: pulumi.Output[str]
     """Name of the role."""
     policy_arn: pulumi.Output[str]
-    """ARN of the policy; of the first where IAM's limit of its length makes it several."""
+    """ARN of the policy; of the first one where IAM's size limit requires several."""
 
     def __init__(
         self, name: str, args: ControllerIdentityArgs, opts: pulumi.ResourceOptions | None = None

@@ -60,39 +60,39 @@ class Environment(pulumi.ComponentResource):
     cluster_endpoint: pulumi.Output[str]
     """URL of the API server."""
     kubeconfig: pulumi.Output[Any]
-    """Kubeconfig that authenticates with the AWS command line; a secret."""
+    """Kubeconfig that authenticates with the AWS CLI; a secret."""
     vpc_id: pulumi.Output[str]
-    """Id of the VPC."""
+    """ID of the VPC."""
     private_subnet_ids: pulumi.Output[Sequence[str]]
-    """Subnets of nodes and Fargate pods."""
+    """IDs of the subnets for nodes and Fargate pods."""
     public_subnet_ids: pulumi.Output[Sequence[str]]
-    """Subnets of internet-facing load balancers."""
+    """IDs of the subnets for internet-facing load balancers."""
     cluster_security_group_id: pulumi.Output[str]
-    """The security group of nodes and control plane."""
+    """ID of the security group of nodes and control plane."""
     node_role_arn: pulumi.Output[str]
-    """Role of the nodes."""
+    """ARN of the node role."""
     node_role_name: pulumi.Output[str]
-    """Name of the nodes' role."""
+    """Name of the node role."""
     instance_profile_name: pulumi.Output[str]
-    """Instance profile of the nodes."""
+    """Name of the nodes' instance profile."""
     controller_role_arn: pulumi.Output[str]
-    """Role of the controller."""
+    """ARN of the controller's role."""
     controller_role_name: pulumi.Output[str]
     """Name of the controller's role."""
     interruption_queue_name: pulumi.Output[str]
-    """Name of the queue of AWS's warnings about instances; empty without one."""
+    """Name of the interruption queue; empty without one."""
     pod_execution_role_arn: pulumi.Output[str]
-    """Role of Fargate pods."""
+    """ARN of Fargate's pod execution role."""
     oidc_provider_arn: pulumi.Output[str]
-    """IAM OpenID Connect provider of the cluster."""
+    """ARN of the cluster's IAM OpenID Connect provider."""
     controller_namespace: pulumi.Output[str]
     """Namespace of the controller."""
     controller_service_account: pulumi.Output[str]
-    """Service account of the controller."""
+    """Name of the controller's service account."""
     controller_image: pulumi.Output[str]
-    """Image of the controller, by digest where it was built or given so."""
+    """Image of the controller: by digest where it was built here or given by digest."""
     next_steps: pulumi.Output[Sequence[str]]
-    """Commands to go on with: reach the cluster, look at the controller, watch nodes come."""
+    """Commands to continue with: connect to the cluster, look at the controller, watch nodes launch."""
     fargate_profile_names: pulumi.Output[Sequence[str]]
     """Names of the Fargate profiles."""
     provisioner_names: pulumi.Output[Sequence[str]]

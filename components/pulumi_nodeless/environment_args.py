@@ -11,35 +11,35 @@ from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
 
 
 class ExistingClusterArgs(TypedDict):
-    """A cluster that is there already, by plain values."""
+    """An existing cluster, described by plain values."""
 
     arn: str
     """ARN of the cluster."""
     endpoint: str
-    """URL of its API server."""
+    """URL of the API server."""
     certificate_authority: str
-    """CA bundle of its API server, PEM in base64."""
+    """CA bundle of the API server: PEM, base64-encoded."""
     oidc_provider_arn: str
-    """Its IAM OpenID Connect provider."""
+    """ARN of its IAM OpenID Connect provider."""
     oidc_issuer: str
     """Its issuer, with or without https://."""
     vpc_id: str
-    """Its VPC."""
+    """ID of its VPC."""
     private_subnet_ids: Sequence[str]
-    """Private subnets, which carry the discovery tag."""
+    """IDs of private subnets that have the discovery tag."""
     security_group_id: str
-    """The one security group that carries the discovery tag."""
+    """ID of the only security group that has the discovery tag."""
 
 
 class ExistingVpcArgs(TypedDict):
-    """A VPC that is there already, to put the cluster in."""
+    """An existing VPC for the cluster."""
 
     vpc_id: str
-    """The VPC."""
+    """ID of the VPC."""
     private_subnet_ids: Sequence[str]
-    """Subnets of nodes and Fargate pods, in two zones at least."""
+    """Subnets for nodes and Fargate pods, in at least two zones."""
     public_subnet_ids: NotRequired[Sequence[str]]
-    """Subnets of internet-facing load balancers. Default none."""
+    """Subnets for internet-facing load balancers. Default: none."""
 
 
 class EnvironmentArgs(TypedDict):
@@ -48,94 +48,105 @@ class EnvironmentArgs(TypedDict):
     cluster_name: str
     """Name of the cluster."""
     kubernetes_version: NotRequired[str]
-    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is made."""
+    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is
+    created."""
     vpc_cidr: NotRequired[str]
-    """Address range of the VPC, between /16 and /22. Default 10.0.0.0/16."""
+    """CIDR block of the VPC, between /16 and /22. Default: 10.0.0.0/16."""
     zone_count: NotRequired[int]
-    """How many availability zones to use. Default 3."""
+    """Number of availability zones to use. Default: 3."""
     availability_zones: NotRequired[Sequence[str]]
-    """Names of the zones to use, instead of the first of the region."""
+    """Names of the availability zones to use, instead of the first ones of the region."""
     nat_gateways: NotRequired[str]
-    """`single`, `per-zone` or `none`. Default single."""
+    """`single`, `per-zone` or `none`. Default: single."""
     service_endpoints: NotRequired[bool]
-    """Whether AWS services are reached by endpoints inside the VPC. Default: only without NAT gateways."""
+    """Whether to create VPC endpoints for the AWS services that a cluster needs. Default: only without NAT
+    gateways."""
     intra_subnets: NotRequired[bool]
-    """Whether each zone gets a small subnet without a way to the internet too. Default false."""
+    """Whether each zone also gets a small subnet without a route to the internet. Default: false."""
     existing_vpc: NotRequired[ExistingVpcArgs]
-    """A VPC to put the cluster in, instead of making a network; its subnets are tagged."""
+    """An existing VPC for the cluster, instead of a new network. Its subnets are tagged."""
     authentication_mode: NotRequired[str]
-    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default API_AND_CONFIG_MAP."""
+    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default: API_AND_CONFIG_MAP."""
     endpoint_public_access: NotRequired[bool]
-    """Whether the API server answers outside the VPC too. Default true."""
+    """Whether the API server can also be reached from outside the VPC. Default: true."""
     public_access_cidrs: NotRequired[Sequence[str]]
-    """Addresses that may reach the public endpoint. Default: all."""
+    """CIDR blocks that may reach the public endpoint. Default: all addresses."""
     cluster_log_types: NotRequired[Sequence[str]]
-    """Control plane logs to keep: api, audit, authenticator, controllerManager, scheduler. Default none."""
+    """Control plane logs to enable: api, audit, authenticator, controllerManager, scheduler. Default:
+    none."""
     secrets_key_arn: NotRequired[pulumi.Input[str]]
-    """KMS key that Secrets are encrypted with, beside EKS's own encryption."""
+    """ARN of a KMS key that also encrypts Secrets, in addition to EKS's own encryption. It cannot be removed
+    later."""
     protect: NotRequired[bool]
-    """Whether the engine refuses to delete network and cluster until this is false again. Default false."""
+    """Whether Pulumi refuses to delete the network and the cluster until this is set to false. Default:
+    false."""
     controller_namespace: NotRequired[str]
-    """Namespace of the controller; made unless every cluster has it, as kube-system. Default karpenter."""
+    """Namespace of the controller. It is created here, unless every cluster has it (kube-system, for
+    example). Default: karpenter."""
     controller_image: NotRequired[pulumi.Input[str]]
-    """Image of the controller, best by digest. Default: the released one."""
+    """Image of the controller, preferably by digest. Default: the released image of this version."""
     build_image: NotRequired[bool]
-    """Whether the image is built from the source instead and pushed to ECR; needs docker buildx. Default
+    """Whether to build the image from source and push it to ECR, which needs docker buildx. Default:
     false."""
     image_base: NotRequired[str]
-    """Python image that a build starts from, best by digest, as `python:3.13-slim-trixie@sha256:...`.
-    Default: that of controller/Dockerfile, by tag."""
+    """Python base image of a build, preferably by digest, for example `python:3.13-slim-trixie@sha256:...`.
+    Default: the one in controller/Dockerfile, by tag."""
     controller_replicas: NotRequired[int]
-    """Replicas of the controller. Default 2."""
+    """Number of replicas of the controller, of which one is the leader. Default: 2."""
     controller_log_level: NotRequired[str]
-    """debug, info, warn or error. Default info."""
+    """debug, info, warn or error. Default: info."""
     controller_settings: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Further keys of the ConfigMap karpenter-global-settings."""
+    """Additional keys of the ConfigMap karpenter-global-settings."""
     controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Further environment variables of the controller."""
+    """Additional environment variables of the controller."""
     controller_network_policy: NotRequired[bool]
-    """Whether a NetworkPolicy admits API servers, metrics and probes alone to the controller's pods. Default
-    true."""
+    """Whether to create a NetworkPolicy that lets only API servers, metrics scrapers and probes reach the
+    controller's pods. Default: true."""
     controller_webhook_cidrs: NotRequired[Sequence[str]]
-    """Networks in which API servers may be, from which that policy admits to the webhook. Default:
-    everywhere."""
+    """CIDR blocks of the API servers, from which the NetworkPolicy allows traffic to the webhook. Default:
+    all addresses."""
     controller_permissions: NotRequired[str]
-    """`scoped` (by the cluster's tags; the default), `guide` (the policy of Karpenter's v0.27 guide: it may
-    tag anything in EC2 and so, in two steps, end any instance) or `article` (that guide to the letter: it
-    may end any instance that has a Provisioner's name, and cannot end those of NodePools)."""
+    """`scoped` (limited by the cluster's tags), `guide` (the policy of Karpenter's v0.27 guide: it may tag
+    anything in EC2 and can so, in two steps, terminate any instance) or `article` (the statements of that
+    guide, unchanged: it may terminate any instance that has a Provisioner's name, and cannot terminate those
+    of NodePools). Default: scoped."""
     controller_identity: NotRequired[str]
-    """`irsa` (by the service account's token, the default) or `pod-identity` (by EKS Pod Identity: the
-    controller's pods need nodes of their own, as Fargate has no agent)."""
+    """`irsa` (with the service account's token) or `pod-identity` (with EKS Pod Identity: the controller's
+    pods then need nodes of their own, since Fargate has no agent). Default: irsa."""
     interruption_queue: NotRequired[bool]
-    """Whether AWS's warnings about instances reach the controller through a queue. Default true."""
+    """Whether to create an interruption queue, by which AWS's warnings about instances reach the controller.
+    Default: true."""
     load_balancer_controller: NotRequired[bool]
-    """Whether to install the AWS Load Balancer Controller, on Fargate: a profile has to take its pods.
-    Default true."""
+    """Whether to install the AWS Load Balancer Controller on Fargate, which needs a profile that selects its
+    pods. Default: true."""
     manage_coredns: NotRequired[bool]
-    """Whether to install CoreDNS as an EKS add-on: on Fargate where a profile takes its pods, else on nodes,
-    after the pools. Default true, and false with `existing_cluster`, whose DNS is left as it is; true there
-    takes over a CoreDNS that is no add-on yet."""
+    """Whether to install CoreDNS as an EKS add-on: on Fargate if a profile selects its pods, else on nodes,
+    after the pools. Default: true; false with `existing_cluster`, whose DNS is not changed. True with
+    `existing_cluster` takes over a CoreDNS that is not yet an add-on."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
-    """Fargate profiles, in the first two zones, when they are not the default ones: `karpenter` for the
-    controller, and `kube-system` for the load balancer controller and, unless an existing cluster has its
-    own, CoreDNS."""
+    """Fargate profiles, in the first two zones. Default: `karpenter` for the controller, and `kube-system`
+    for the load balancer controller and CoreDNS (an existing cluster keeps its own CoreDNS)."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
-    """How nodes are made. Default: one named `default`, by the discovery tag."""
+    """AWSNodeTemplates: how nodes are launched. Default: one named `default`, which selects by the discovery
+    tag."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]
-    """Which nodes may be made. Default: one named `default`, with current c, m and r instances."""
+    """Provisioners: which nodes may be launched. Default: one named `default`, with current c, m and r
+    instances."""
     node_classes: NotRequired[Sequence[NodeClassArgs]]
-    """How nodes of NodePools are made. Default none."""
+    """EC2NodeClasses: how the nodes of NodePools are launched. Default: none."""
     node_pools: NotRequired[Sequence[NodePoolArgs]]
-    """Which nodes may be made, in the v1 generation. With these no Provisioner is made by default."""
+    """NodePools: which nodes may be launched, in the v1 API. With these, no Provisioner is created by
+    default."""
     preview_plan: NotRequired[bool]
     """Whether a preview asks the live cluster which nodes a change of pools would replace, and what that
-    costs. Default true."""
+    costs. Default: true."""
     teardown_timeout_minutes: NotRequired[int]
-    """How long destruction waits for the controller to give its nodes back. Default 30."""
+    """How many minutes `destroy` waits for the controller to terminate its nodes. Default: 30."""
     teardown_drain_minutes: NotRequired[int]
-    """How long a node may take to drain then, whatever holds its pods (a PodDisruptionBudget, say); after
-    that they are deleted. Default 10, or half of `teardown_timeout_minutes` where that is less."""
+    """How many minutes a node may then drain while something blocks its pods (a PodDisruptionBudget, for
+    example); after that the pods are deleted. Default: 10, or half of `teardown_timeout_minutes` where that
+    is less."""
     existing_cluster: NotRequired[ExistingClusterArgs]
-    """A cluster to install into, instead of making network and cluster."""
+    """An existing cluster to install into, instead of a new network and cluster."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of every AWS resource of the environment, and of what the controller makes."""
+    """Tags of all AWS resources of the environment and of everything that the controller creates."""

@@ -26,7 +26,7 @@ class PodExecutionRoleArgs(TypedDict):
     """Whose Fargate pods get a role."""
 
     cluster_name: str
-    """Name of the cluster; only its profiles may use the role."""
+    """Name of the cluster. Only its Fargate profiles may use the role."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of the role."""
 
@@ -72,21 +72,21 @@ class PodExecutionRole(pulumi.ComponentResource):
 
 
 class FargateSelectorArgs(TypedDict):
-    """Which pods a profile takes."""
+    """Which pods run on a Fargate profile."""
 
     namespace: str
-    """Their namespace."""
+    """Namespace of the pods."""
     labels: NotRequired[Mapping[str, str]]
-    """Labels they all carry."""
+    """Labels that the pods must all have."""
 
 
 class FargateProfileArgs(TypedDict):
-    """One Fargate profile."""
+    """A Fargate profile."""
 
     name: str
-    """Name of the profile; not `eks`, and not beginning with `eks-`."""
+    """Name of the profile. It may not be `eks` or begin with `eks-`."""
     selectors: Sequence[FargateSelectorArgs]
-    """Pods it takes, one to five selectors; a profile without any would take none."""
+    """One to five selectors of the pods that run on it."""
 
 
 class FargateProfilesArgs(TypedDict):
@@ -95,16 +95,16 @@ class FargateProfilesArgs(TypedDict):
     cluster_name: pulumi.Input[str]
     """Name of the cluster."""
     pod_execution_role_arn: pulumi.Input[str]
-    """Role with which Fargate pulls images."""
+    """ARN of the role with which Fargate pulls images."""
     subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """Private subnets; Fargate refuses one with a route to an internet gateway."""
+    """IDs of private subnets. Fargate rejects a subnet with a route to an internet gateway."""
     profiles: NotRequired[Sequence[FargateProfileArgs]]
-    """Profiles to make, in order. Default: `karpenter` for the controller, `kube-system` for CoreDNS and the
-    load balancer controller."""
+    """Profiles to create, one after the other. Default: `karpenter` for the controller, `kube-system` for
+    CoreDNS and the load balancer controller."""
     manage_coredns: NotRequired[bool]
-    """Whether to install CoreDNS as an EKS add-on that runs on Fargate. Default true."""
+    """Whether to install CoreDNS as an EKS add-on that runs on Fargate. Default: true."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of profiles and add-on."""
+    """Tags of the profiles and the add-on."""
 
 
 DNS_LABELS: Final = {"k8s-app": "kube-dns"}

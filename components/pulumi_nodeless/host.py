@@ -4,6 +4,7 @@ What the SDK's host does, with one thing more: an argument that cannot work is t
 resource, by the name that it has in those languages, instead of with a traceback of this package.
 """
 
+import json
 import sys
 from inspect import signature
 
@@ -14,7 +15,7 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.provider import ConstructResult
 
 from pulumi_nodeless.arguments import ArgumentError
-from pulumi_nodeless.schema import NAMESPACE, PACKAGE, components, package_version
+from pulumi_nodeless.schema import NAMESPACE, PACKAGE, components, package_version, with_plain_descriptions
 from pulumi_nodeless.wire_names import wire_problems
 
 
@@ -24,6 +25,7 @@ class ComponentHost(ComponentProvider):
     def __init__(self) -> None:
         exported = components()
         super().__init__(exported, PACKAGE, NAMESPACE, package_version())
+        self.schema = json.dumps(with_plain_descriptions(self.schema))
         self._shapes = {each.__name__: signature(each).parameters["args"].annotation for each in exported}
 
     def construct(

@@ -22,13 +22,13 @@ class NodeIdentityArgs(TypedDict):
     """Whose nodes get a role."""
 
     cluster_name: str
-    """Name of the cluster; part of the names of role and instance profile."""
+    """Name of the cluster. It is part of the names of role and instance profile."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of role and instance profile."""
+    """Tags of the role and the instance profile."""
 
 
 class NodeIdentity(pulumi.ComponentResource):
-    """The role that nodes assume, and the instance profile that carries it."""
+    """The role that nodes assume, and its instance profile."""
 
     role_arn: pulumi.Output[str]
     """ARN of the node role."""
@@ -83,15 +83,16 @@ class NodeAccessArgs(TypedDict):
     cluster_name: pulumi.Input[str]
     """Name of the cluster."""
     node_role_arn: pulumi.Input[str]
-    """Role of the nodes, without path."""
+    """ARN of the node role, without a path."""
     authentication_mode: NotRequired[str]
-    """The cluster's mode. In CONFIG_MAP mode aws-auth does the work alone. Default API_AND_CONFIG_MAP."""
+    """Authentication mode of the cluster. In CONFIG_MAP mode no access entry is created, since aws-auth is
+    sufficient. Default: API_AND_CONFIG_MAP."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of the access entry."""
 
 
 class NodeAccess(pulumi.ComponentResource):
-    """The right of instances with the node role to join the cluster as nodes."""
+    """An access entry that lets instances with the node role join the cluster."""
 
     def __init__(self, name: str, args: NodeAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         reader = ArgumentReader("NodeAccess", args, NodeAccessArgs)

@@ -34,29 +34,30 @@ class ControllerImageArgs(TypedDict):
     """What is built, and where it goes."""
 
     cluster_name: str
-    """Name of the cluster; part of the repository's name."""
+    """Name of the cluster. It is part of the repository's name."""
     source: NotRequired[str]
-    """Folder of the nodeless repository. Default: the checkout that this package is installed from."""
+    """Directory with the nodeless repository. Default: the checkout from which this package is installed."""
     version: NotRequired[str]
-    """Tag of the image, and its OCI label. Default: the version of this package."""
+    """Tag of the image and value of its OCI version label. Default: the version of this package."""
     revision: NotRequired[str]
-    """Commit of the source, for the OCI label. Default unknown."""
+    """Commit of the source, for the OCI revision label. Default: unknown."""
     platforms: NotRequired[Sequence[str]]
-    """Default linux/amd64 and linux/arm64."""
+    """Platforms to build for. Default: linux/amd64 and linux/arm64."""
     base: NotRequired[str]
-    """Python image that both stages start from, best by digest, as
-    `python:3.13-slim-trixie@sha256:...`. Default: the Dockerfile's, by tag."""
+    """Python base image of both build stages, preferably by digest, for example
+    `python:3.13-slim-trixie@sha256:...`. Default: the one in controller/Dockerfile, by tag."""
     force_delete: NotRequired[bool]
-    """Whether the repository is deleted with the images in it. Default true: they can be built again."""
+    """Whether the repository may be deleted while it contains images. Default: true, since they can be built
+    again."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of the repository."""
 
 
 class ControllerImage(pulumi.ComponentResource):
-    """An image of the controller in ECR, by digest."""
+    """An image of the controller, built and pushed to ECR."""
 
     image: pulumi.Output[str]
-    """Reference of the image by digest, for the controller's argument `image`."""
+    """Reference of the image by digest, for the `image` argument of the controller."""
     repository_url: pulumi.Output[str]
     """URL of the repository."""
 

@@ -39,16 +39,16 @@ class InterruptionQueueArgs(TypedDict):
     """Whose controller is warned."""
 
     cluster_name: str
-    """Name of the cluster; part of the name of the queue."""
+    """Name of the cluster. It is part of the queue's name."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of queue and rules."""
+    """Tags of the queue and the rules."""
 
 
 class InterruptionQueue(pulumi.ComponentResource):
-    """An SQS queue, the right of EventBridge to fill it, and the rules that do."""
+    """An SQS queue, its policy for EventBridge, and the rules that send interruption events to it."""
 
     queue_name: pulumi.Output[str]
-    """Name of the queue, for the controller's settings; known once the queue may be filled."""
+    """Name of the queue, for the controller's settings; available once EventBridge may send to it."""
     queue_arn: pulumi.Output[str]
     """ARN of the queue, for the controller's policy."""
 

@@ -37,37 +37,37 @@ class LoadBalancerControllerArgs(TypedDict):
     """In which cluster load balancers are made, and how their controller runs."""
 
     cluster_name: str
-    """Name of the cluster; part of the names of role and policy."""
+    """Name of the cluster. It is part of the names of role and policy."""
     vpc_id: pulumi.Input[str]
-    """VPC of the load balancers."""
+    """ID of the load balancers' VPC."""
     oidc_provider_arn: pulumi.Input[str]
-    """The cluster's IAM OpenID Connect provider."""
+    """ARN of the cluster's IAM OpenID Connect provider."""
     oidc_issuer: pulumi.Input[str]
-    """The cluster's issuer, with or without https://."""
+    """Issuer of the cluster, with or without https://."""
     replicas: NotRequired[int]
-    """Replicas, of which one leads. Default 2."""
+    """Number of replicas, of which one is the leader. Default: 2."""
     fargate_profile: NotRequired[str]
-    """Fargate profile of its pods; empty lets them run on nodes. Default kube-system."""
+    """Fargate profile of its pods; empty: they run on nodes. Default: kube-system."""
     cpu: NotRequired[str]
-    """CPU of each replica, as request and limit. Default 250m."""
+    """CPU request and limit of each replica. Default: 250m."""
     memory: NotRequired[str]
-    """Memory of each replica, as request and limit. Default 256Mi, which is Fargate's smallest pod
-    with the 256 MB that it adds."""
+    """Memory request and limit of each replica. Default: 256Mi, which with the 256 MB that Fargate adds is
+    its smallest pod size."""
     default_load_balancers: NotRequired[bool]
-    """Whether Services of type LoadBalancer that name no class become network load balancers of this
-    controller. It then answers for every new Service, so that none can be made while it is away. Default
+    """Whether this controller creates a Network Load Balancer for every Service of type LoadBalancer without
+    a class. Its webhook then handles each new Service, so none can be created while it is down. Default:
     false."""
     values: NotRequired[Mapping[str, Any]]
-    """Further values of the chart, over those that follow from the other arguments."""
+    """Additional values of the chart. They override the values that this component sets."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of role and policy, and of every load balancer it makes."""
+    """Tags of the role, the policy and every load balancer that it creates."""
 
 
 class LoadBalancerController(pulumi.ComponentResource):
-    """The AWS Load Balancer Controller with its role, installed by its chart."""
+    """The AWS Load Balancer Controller, installed by its Helm chart, with its role."""
 
     role_arn: pulumi.Output[str]
-    """ARN of the role of its service account."""
+    """ARN of its service account's role."""
     policy_arn: pulumi.Output[str]
     """ARN of the role's policy."""
     chart_version: pulumi.Output[str]

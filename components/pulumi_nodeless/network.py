@@ -54,23 +54,24 @@ class NetworkArgs(TypedDict):
     """What a network is made of."""
 
     cluster_name: str
-    """Name of the cluster whose nodes live in the private subnets: the value of their discovery tag."""
+    """Name of the cluster whose nodes run in the private subnets: the value of the discovery tag."""
     cidr: NotRequired[str]
-    """Address range of the VPC, between /16 and /22. Default 10.0.0.0/16."""
+    """CIDR block of the VPC, between /16 and /22. Default: 10.0.0.0/16."""
     zone_count: NotRequired[int]
-    """How many availability zones to use, from 2 to 6. Default 3. Growing it moves no subnet."""
+    """Number of availability zones to use, from 2 to 6. Default: 3. Increasing it moves no existing
+    subnet."""
     availability_zones: NotRequired[Sequence[str]]
-    """Names of the zones to use, instead of the first `zone_count` of the region."""
+    """Names of the availability zones to use, instead of the first `zone_count` ones of the region."""
     nat_gateways: NotRequired[str]
-    """`single` (one for all zones, cheaper), `per-zone` (survives the loss of a zone) or `none` (no way from
-    private subnets to the internet). Default single."""
+    """`single` (one for all zones, cheaper), `per-zone` (survives the failure of a zone) or `none` (private
+    subnets have no route to the internet). Default: single."""
     service_endpoints: NotRequired[bool]
-    """Whether AWS services that a cluster needs are reached inside the VPC, by interface endpoints, which are
-    billed by the hour. Default: only without NAT gateways."""
+    """Whether to create VPC endpoints for the AWS services that a cluster needs. They are billed by the hour.
+    Default: only without NAT gateways."""
     intra_subnets: NotRequired[bool]
-    """Whether each zone gets a small subnet without a way to the internet too. Default false."""
+    """Whether each zone also gets a small subnet without a route to the internet. Default: false."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of every resource of the network."""
+    """Tags of all AWS resources of the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +121,21 @@ class NetworkOptions:
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC whose private subnets hold nodes and Fargate pods."""
+    """A VPC with private subnets for nodes and Fargate pods."""
 
     vpc_id: pulumi.Output[str]
-    """Id of the VPC."""
+    """ID of the VPC."""
     private_subnet_ids: pulumi.Output[Sequence[str]]
-    """Ids of the private subnets, one for each zone."""
+    """IDs of the private subnets, one for each zone."""
     fargate_subnet_ids: pulumi.Output[Sequence[str]]
-    """Ids of the private subnets of the first two zones, which every zone count has: for Fargate profiles,
-    which cannot change theirs and take their pods with them when they are replaced."""
+    """IDs of the private subnets of the first two zones, which exist whatever the number of zones. They are
+    for Fargate profiles: a profile's subnets cannot be changed, and its pods stop when it is replaced."""
     public_subnet_ids: pulumi.Output[Sequence[str]]
-    """Ids of the public subnets, one for each zone."""
+    """IDs of the public subnets, one for each zone."""
     intra_subnet_ids: pulumi.Output[Sequence[str]]
-    """Ids of the subnets without a way to the internet; none unless asked for."""
+    """IDs of the subnets without a route to the internet; empty unless `intra_subnets` is set."""
     availability_zones: pulumi.Output[Sequence[str]]
-    """Names of the zones in use."""
+    """Names of the availability zones in use."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         self._name = name

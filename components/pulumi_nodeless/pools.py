@@ -14,18 +14,18 @@ NODE_TEMPLATE_API: Final = "karpenter.k8s.aws/v1alpha1"
 
 
 class RequirementArgs(TypedDict):
-    """One constraint on the nodes of a pool."""
+    """A requirement of the nodes of a Provisioner."""
 
     key: str
-    """Label the constraint is about, for example `karpenter.k8s.aws/instance-category`."""
+    """Label that the requirement is about, for example `karpenter.k8s.aws/instance-category`."""
     operator: str
     """In, NotIn, Exists, DoesNotExist, Gt or Lt."""
     values: NotRequired[Sequence[str]]
-    """Values to compare with; none for Exists and DoesNotExist, exactly one for Gt and Lt."""
+    """Values to compare with: none for Exists and DoesNotExist, exactly one for Gt and Lt."""
 
 
 class TaintArgs(TypedDict):
-    """A taint that the nodes of a pool carry."""
+    """A taint of the nodes of a pool."""
 
     key: str
     """Key of the taint."""
@@ -36,39 +36,40 @@ class TaintArgs(TypedDict):
 
 
 class ProvisionerArgs(TypedDict):
-    """A pool: which nodes may be made, for which pods, and when they go."""
+    """A Provisioner: which nodes may be launched, for which pods, and when they are removed."""
 
     name: str
     """Name of the Provisioner."""
     node_template: str
-    """Name of the AWSNodeTemplate that says how its nodes are made."""
+    """Name of the AWSNodeTemplate that says how its nodes are launched."""
     requirements: NotRequired[Sequence[RequirementArgs]]
-    """Constraints on its nodes."""
+    """Requirements of its nodes."""
     labels: NotRequired[Mapping[str, str]]
     """Labels of its nodes."""
     annotations: NotRequired[Mapping[str, str]]
     """Annotations of its nodes."""
     taints: NotRequired[Sequence[TaintArgs]]
-    """Taints of its nodes: only pods that tolerate all of them are considered."""
+    """Taints of its nodes. Only pods that tolerate all of them are considered."""
     startup_taints: NotRequired[Sequence[TaintArgs]]
-    """Taints that something else takes off once the node is ready for work."""
+    """Taints that another component removes once the node is ready for pods."""
     limits: NotRequired[Mapping[str, str]]
-    """Most that all its nodes together may hold, by resource: `cpu`, `memory`, ..."""
+    """Maximum of all its nodes together, by resource: `cpu`, `memory`, ..."""
     weight: NotRequired[int]
-    """From 1 to 100: pools of higher weight are tried first."""
+    """From 1 to 100. Pools of higher weight are tried first."""
     ttl_seconds_after_empty: NotRequired[int]
-    """Seconds after which a node without workload pods is removed; not together with consolidation."""
+    """Seconds after which a node that has only DaemonSet pods is removed. It cannot be set together with
+    consolidation."""
     ttl_seconds_until_expired: NotRequired[int]
     """Seconds after which a node is replaced."""
     consolidation: NotRequired[bool]
-    """Whether nodes are replaced by cheaper ones when their pods allow it."""
+    """Whether nodes are removed or replaced by cheaper ones where their pods can run elsewhere."""
 
 
 class BlockDeviceArgs(TypedDict):
     """An EBS volume of each node."""
 
     device_name: str
-    """Device the volume is attached as, for example /dev/xvda."""
+    """Device name of the volume, for example /dev/xvda."""
     volume_size: NotRequired[str]
     """Size as a quantity, for example 50Gi."""
     volume_type: NotRequired[str]
@@ -76,32 +77,32 @@ class BlockDeviceArgs(TypedDict):
     encrypted: NotRequired[bool]
     """Whether the volume is encrypted."""
     delete_on_termination: NotRequired[bool]
-    """Whether the volume goes with its instance."""
+    """Whether the volume is deleted when its instance terminates."""
 
 
 class NodeTemplateArgs(TypedDict):
-    """How the nodes of a pool are made in EC2."""
+    """An AWSNodeTemplate: how the nodes of a Provisioner are launched in EC2."""
 
     name: str
     """Name of the AWSNodeTemplate."""
     subnet_selector: NotRequired[Mapping[str, str]]
-    """Tags that its subnets carry; by default the discovery tag of the cluster."""
+    """Tags by which subnets are selected. Default: the discovery tag of the cluster."""
     security_group_selector: NotRequired[Mapping[str, str]]
-    """Tags that its security groups carry; by default the discovery tag of the cluster."""
+    """Tags by which security groups are selected. Default: the discovery tag of the cluster."""
     ami_family: NotRequired[str]
     """AL2, Bottlerocket, Ubuntu or Custom."""
     ami_selector: NotRequired[Mapping[str, str]]
-    """Which images to use instead of the newest of the family."""
+    """Tags or IDs by which AMIs are selected, instead of the newest AMI of the family."""
     instance_profile: NotRequired[str]
-    """Instance profile, when it is not the controller's default."""
+    """Instance profile, if it is not the controller's default."""
     user_data: NotRequired[str]
-    """User data that is merged with the family's own."""
+    """User data that is merged with that of the AMI family."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of instances, volumes and launch templates."""
     block_devices: NotRequired[Sequence[BlockDeviceArgs]]
-    """EBS volumes, when they are not the family's default."""
+    """EBS volumes, if they are not the AMI family's default."""
     detailed_monitoring: NotRequired[bool]
-    """Whether CloudWatch gets figures every minute."""
+    """Whether CloudWatch gets metrics every minute."""
 
 
 def provisioner_spec(args: Mapping[str, Any]) -> dict[str, Any]:

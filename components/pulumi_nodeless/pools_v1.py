@@ -15,84 +15,86 @@ _GROUP: Final = "karpenter.k8s.aws"
 
 
 class PoolRequirementArgs(TypedDict):
-    """One constraint on the nodes of a NodePool."""
+    """A requirement of the nodes of a NodePool."""
 
     key: str
-    """Label the constraint is about, for example `karpenter.k8s.aws/instance-category`."""
+    """Label that the requirement is about, for example `karpenter.k8s.aws/instance-category`."""
     operator: str
     """In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte."""
     values: NotRequired[Sequence[str]]
-    """Values to compare with; none for Exists and DoesNotExist, exactly one for Gt, Lt, Gte and Lte."""
+    """Values to compare with: none for Exists and DoesNotExist, exactly one for Gt, Lt, Gte and Lte."""
     min_values: NotRequired[int]
-    """How many different values a node's instance types must leave open."""
+    """Minimum number of different values among the instance types that a node may be launched as."""
 
 
 class BudgetArgs(TypedDict):
-    """How many nodes may be disrupted at the same time."""
+    """A disruption budget: how many nodes may be disrupted at the same time."""
 
     nodes: str
     """A number of nodes, or a percentage."""
     reasons: NotRequired[Sequence[str]]
-    """Underutilized, Empty, Drifted; by default all of them."""
+    """Underutilized, Empty, Drifted. Default: all reasons."""
     schedule: NotRequired[str]
-    """When it begins to apply: cron, in UTC; by default always."""
+    """When the budget becomes active: a cron expression in UTC. Default: always active."""
     duration: NotRequired[str]
-    """How long it applies from then, for example 8h."""
+    """How long it stays active then, for example 8h."""
 
 
 class NodePoolArgs(TypedDict):
-    """A pool: which nodes may be made, for which pods, and when they go."""
+    """A NodePool: which nodes may be launched, for which pods, and when they are removed."""
 
     name: str
     """Name of the NodePool."""
     node_class: str
-    """Name of the EC2NodeClass that says how its nodes are made."""
+    """Name of the EC2NodeClass that says how its nodes are launched."""
     requirements: NotRequired[Sequence[PoolRequirementArgs]]
-    """Constraints on its nodes."""
+    """Requirements of its nodes."""
     labels: NotRequired[Mapping[str, str]]
     """Labels of its nodes."""
     annotations: NotRequired[Mapping[str, str]]
     """Annotations of its nodes."""
     taints: NotRequired[Sequence[TaintArgs]]
-    """Taints of its nodes: only pods that tolerate all of them are considered."""
+    """Taints of its nodes. Only pods that tolerate all of them are considered."""
     startup_taints: NotRequired[Sequence[TaintArgs]]
-    """Taints that something else takes off once the node is ready for work."""
+    """Taints that another component removes once the node is ready for pods."""
     expire_after: NotRequired[str]
-    """Life span after which a node is replaced, for example 720h, or Never. Default 720h."""
+    """Age at which a node is replaced, for example 720h, or Never. Default: 720h."""
     termination_grace_period: NotRequired[str]
-    """Longest time that a drain may take, for example 1h."""
+    """Maximum time that a node may drain, for example 1h."""
     consolidation_policy: NotRequired[str]
-    """WhenEmpty or WhenEmptyOrUnderutilized. Default WhenEmptyOrUnderutilized."""
+    """WhenEmpty or WhenEmptyOrUnderutilized. Default: WhenEmptyOrUnderutilized."""
     consolidate_after: NotRequired[str]
-    """How long nothing may have changed on a node before it is consolidated, or Never. Default 0s."""
+    """How long no pod may have been added to or removed from a node before it is consolidated, or Never.
+    Default: 0s."""
     budgets: NotRequired[Sequence[BudgetArgs]]
-    """How many nodes may be disrupted at the same time. Default 10%."""
+    """How many nodes may be disrupted at the same time. Default: 10%."""
     limits: NotRequired[Mapping[str, str]]
-    """Most that all its nodes together may hold, by resource: `cpu`, `memory`, ..."""
+    """Maximum of all its nodes together, by resource: `cpu`, `memory`, ..."""
     weight: NotRequired[int]
-    """From 1 to 100: pools of higher weight are tried first."""
+    """From 1 to 100. Pools of higher weight are tried first."""
 
 
 class NodeClassArgs(TypedDict):
-    """How the nodes of NodePools are made in EC2."""
+    """An EC2NodeClass: how the nodes of NodePools are launched in EC2."""
 
     name: str
     """Name of the EC2NodeClass."""
     ami_alias: NotRequired[str]
-    """Family and version of the images, for example bottlerocket@v1.20.0. Default al2023@latest."""
+    """AMI family and version, for example bottlerocket@v1.20.0. Default: al2023@latest."""
     instance_profile: NotRequired[str]
-    """Instance profile of the nodes; by default the environment's. Not beside `role`."""
+    """Instance profile of the nodes. Default: that of the environment. It cannot be set together with
+    `role`."""
     role: NotRequired[str]
-    """IAM role of the nodes, for which the controller makes an instance profile. It must be one that the
-    controller may pass: the environment's node role."""
+    """IAM role of the nodes, for which the controller creates an instance profile. The controller must be
+    allowed to pass it: the node role of the environment."""
     user_data: NotRequired[str]
-    """User data that is merged with the family's own."""
+    """User data that is merged with that of the AMI family."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of instances, volumes and launch templates."""
     block_devices: NotRequired[Sequence[BlockDeviceArgs]]
-    """EBS volumes, when they are not the family's default."""
+    """EBS volumes, if they are not the AMI family's default."""
     detailed_monitoring: NotRequired[bool]
-    """Whether CloudWatch gets figures every minute."""
+    """Whether CloudWatch gets metrics every minute."""
 
 
 def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:

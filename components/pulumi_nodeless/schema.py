@@ -6,6 +6,7 @@ of the package's interface.
 """
 
 import json
+from inspect import cleandoc
 from typing import Any
 
 import pulumi
@@ -37,5 +38,15 @@ def package_schema() -> dict[str, Any]:
         The document that https://www.pulumi.com/docs/iac/extending-pulumi/schema/ describes.
     """
     provider = ComponentProvider(components(), PACKAGE, NAMESPACE, package_version())
-    schema: dict[str, Any] = json.loads(provider.schema or "{}")
+    return with_plain_descriptions(provider.schema)
+
+
+def with_plain_descriptions(text: str | None) -> dict[str, Any]:
+    """A schema of the analyzer, whose descriptions keep the indentation of docstrings, without that.
+
+    Markdown would render an indented paragraph as code.
+    """
+    schema: dict[str, Any] = json.loads(text or "{}")
+    for resource in schema["resources"].values():
+        resource["description"] = cleandoc(resource["description"])
     return schema

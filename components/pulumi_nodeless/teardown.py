@@ -34,21 +34,23 @@ class TeardownGuardArgs(TypedDict):
     namespace: pulumi.Input[str]
     """Namespace of the controller."""
     timeout_minutes: NotRequired[int]
-    """How long destruction waits for the controller. Default 30."""
+    """How many minutes `destroy` waits for the controller. Default: 30."""
     drain_minutes: NotRequired[int]
-    """How long a node may take to drain then, whatever holds its pods (a PodDisruptionBudget, say); after
-    that they are deleted. Default 10, or half of `timeout_minutes` where that is less."""
+    """How many minutes a node may then drain while something blocks its pods (a PodDisruptionBudget, for
+    example); after that the pods are deleted. Default: 10, or half of `timeout_minutes` where that is
+    less."""
 
 
 class TeardownGuard(pulumi.ComponentResource):
-    """Holds the stack's destruction until the controller has returned all capacity.
+    """Blocks `destroy` until the controller has terminated all its nodes.
 
-    Give the Kubernetes provider `upsert_existing_objects`: then a guard that the controller made again, or
-    that the state lost, is taken over. Without it an `up` stops at that object, and nothing ends.
+    Set `upsert_existing_objects` on the Kubernetes provider: then `up` adopts a guard that exists already,
+    whether the controller recreated it or the stack's state lost it. Without it `up` fails at that object
+    and terminates nothing.
     """
 
     guard_name: pulumi.Output[str]
-    """Name of the guarding ConfigMap."""
+    """Name of the ConfigMap that blocks the teardown."""
 
     def __init__(
         self, name: str, args: TeardownGuardArgs, opts: pulumi.ResourceOptions | None = None

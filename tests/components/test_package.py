@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 import pulumi_nodeless
+from pulumi_nodeless.host import ComponentHost
+from tests.components.conftest import ROOT
 
 COMPONENTS = [
     "AdoptedNetwork",
@@ -58,3 +60,10 @@ def test_components_have_a_schema_for_other_languages() -> None:
         for field in resource["inputProperties"] | resource["properties"]:
             described = (resource["inputProperties"] | resource["properties"])[field]
             assert described.get("description"), f"{name}.{field} has no description"
+
+
+def test_the_component_host_answers_with_the_committed_schema() -> None:
+    committed = json.loads((ROOT / "components" / "schema.json").read_text())
+    assert json.loads(ComponentHost().schema or "") == committed
+    indented = [token for token, found in committed["resources"].items() if "\n " in found["description"]]
+    assert not indented, "Markdown renders indented paragraphs as code"
