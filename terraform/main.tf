@@ -98,7 +98,7 @@ resource "aws_iam_role" "controller" {
   lifecycle {
     precondition {
       condition     = length(local.trust_statements) > 0
-      error_message = "Nobody could assume the controller's role; hint: set enable_pod_identity (pods on nodes) or enable_irsa with irsa_oidc_provider_arn (pods on Fargate and on nodes) to true."
+      error_message = "No pod could assume the controller's role; hint: set enable_pod_identity (pods on nodes) or enable_irsa with irsa_oidc_provider_arn (pods on Fargate and on nodes) to true."
     }
   }
 }

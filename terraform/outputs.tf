@@ -9,7 +9,7 @@ output "iam_role_arn" {
 }
 
 output "iam_role_unique_id" {
-  description = "Unique id of the controller's role"
+  description = "Unique ID of the controller's role"
   value       = try(aws_iam_role.controller[0].unique_id, null)
 }
 
@@ -29,27 +29,27 @@ output "queue_url" {
 }
 
 output "event_rules" {
-  description = "The EventBridge rules that fill the queue, by key"
+  description = "The EventBridge rules that send to the queue, by key"
   value       = aws_cloudwatch_event_rule.this
 }
 
 output "node_iam_role_name" {
-  description = "Name of the nodes' role, for `spec.role` of an EC2NodeClass; also of one that was given"
+  description = "Name of the node role, for `spec.role` of an EC2NodeClass, whether it was created here or not"
   value       = try(aws_iam_role.node[0].name, local.given_node_role_name)
 }
 
 output "node_iam_role_arn" {
-  description = "ARN of the nodes' role; also of one that was given"
+  description = "ARN of the node role, whether it was created here or not"
   value       = try(aws_iam_role.node[0].arn, var.node_iam_role_arn)
 }
 
 output "node_iam_role_unique_id" {
-  description = "Unique id of the nodes' role that was made here"
+  description = "Unique ID of the node role that was created here"
   value       = try(aws_iam_role.node[0].unique_id, null)
 }
 
 output "node_access_entry_arn" {
-  description = "ARN of the nodes' access entry"
+  description = "ARN of the node role's access entry"
   value       = try(aws_eks_access_entry.node[0].access_entry_arn, null)
 }
 
@@ -59,7 +59,7 @@ output "instance_profile_arn" {
 }
 
 output "instance_profile_id" {
-  description = "Id of the nodes' instance profile"
+  description = "ID of the nodes' instance profile"
   value       = try(aws_iam_instance_profile.this[0].id, null)
 }
 
@@ -69,12 +69,12 @@ output "instance_profile_name" {
 }
 
 output "instance_profile_unique" {
-  description = "Unique id of the nodes' instance profile"
+  description = "Unique ID of the nodes' instance profile"
   value       = try(aws_iam_instance_profile.this[0].unique_id, null)
 }
 
 output "namespace" {
-  description = "Namespace of the controller's service account, into which the chart is to be installed"
+  description = "Namespace of the controller's service account. Install the chart into it"
   value       = var.namespace
 }
 

@@ -102,7 +102,7 @@ def test_the_charts_are_those_of_the_checkout(example: Tofu, variables: dict[str
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"run_on": "moon"}, "hint: fargate or nodes"),
+        ({"run_on": "moon"}, "hint: use fargate or nodes"),
         ({"private_subnet_ids": []}, "without a route to an internet gateway"),
     ],
 )

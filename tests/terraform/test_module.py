@@ -271,58 +271,64 @@ def test_another_region_is_that_of_queue_rules_and_conditions(module: Tofu) -> N
 
 #: Variables, and what the refusal says.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no-cluster": ({"cluster_name": ""}, "give the name of the cluster, for example module.eks.cluster_name"),
+    "no-cluster": (
+        {"cluster_name": ""},
+        "set it to the name of the cluster, for example module.eks.cluster_name",
+    ),
     "cluster": ({"cluster_name": "-x"}, 'cluster_name is "-x"'),
-    "irsa": ({"enable_irsa": True}, "enable_irsa is true without irsa_oidc_provider_arn"),
-    "issuer": ({**IRSA, "irsa_oidc_provider_arn": "https://oidc.eks"}, "the issuer's URL is something else"),
-    "nobody": ({"enable_pod_identity": False}, "Nobody could assume the controller's role"),
+    "irsa": ({"enable_irsa": True}, "enable_irsa is true, but irsa_oidc_provider_arn is not set"),
+    "issuer": ({**IRSA, "irsa_oidc_provider_arn": "https://oidc.eks"}, "do not use the issuer's URL"),
+    "nobody": ({"enable_pod_identity": False}, "No pod could assume the controller's role"),
     "no-role": (
         {"create_node_iam_role": False},
-        "create_node_iam_role is false and there is no node_iam_role_arn",
+        "create_node_iam_role is false, but node_iam_role_arn is not set",
     ),
     "profile": (
         {"create_node_iam_role": False, "node_iam_role_arn": "arn:aws:iam::123456789012:instance-profile/x"},
-        "an instance profile is something else",
+        "do not use an instance profile",
     ),
     "unused-role": ({"node_iam_role_arn": GIVEN_ROLE}, "set create_node_iam_role to false"),
-    "reserved-tag": ({"tags": {"aws:x": "1"}}, "which AWS reserves"),
-    "marking-tag": ({"tags": {"karpenter.sh/discovery": "x"}}, "tag the resource that is meant"),
-    "path": ({"iam_role_path": "teams"}, "iam_role_path has to begin and end with /"),
-    "policy-path": ({"iam_policy_path": "teams"}, "iam_policy_path has to begin and end with /"),
-    "node-path": ({"node_iam_role_path": "/teams"}, "node_iam_role_path has to begin and end with /"),
+    "reserved-tag": ({"tags": {"aws:x": "1"}}, "a prefix that AWS reserves"),
+    "marking-tag": (
+        {"tags": {"karpenter.sh/discovery": "x"}},
+        "set that tag only on the resources that should be selected",
+    ),
+    "path": ({"iam_role_path": "teams"}, "iam_role_path must begin and end with /"),
+    "policy-path": ({"iam_policy_path": "teams"}, "iam_policy_path must begin and end with /"),
+    "node-path": ({"node_iam_role_path": "/teams"}, "node_iam_role_path must begin and end with /"),
     "session": (
         {"iam_role_max_session_duration": 60},
-        "iam_role_max_session_duration is not what IAM allows",
+        "iam_role_max_session_duration is outside the range that IAM allows",
     ),
     "node-session": (
         {"node_iam_role_max_session_duration": 60},
-        "node_iam_role_max_session_duration is not what IAM allows",
+        "node_iam_role_max_session_duration is outside the range that IAM allows",
     ),
     "boundary": (
         {"iam_role_permissions_boundary_arn": "x"},
-        "iam_role_permissions_boundary_arn is no ARN of a",
+        "iam_role_permissions_boundary_arn is not the ARN of a",
     ),
     "node-boundary": (
         {"node_iam_role_permissions_boundary": "x"},
-        "node_iam_role_permissions_boundary is no ARN",
+        "node_iam_role_permissions_boundary is not the ARN",
     ),
-    "role-name": ({"iam_role_name": "a b"}, "iam_role_name is no name of a role"),
+    "role-name": ({"iam_role_name": "a b"}, "iam_role_name is not a valid role name"),
     "role-prefix": (
         {"iam_role_name": "r" * 38, "iam_role_use_name_prefix": True},
-        "more than the 37 characters",
+        "is longer than 37 characters",
     ),
     "policy-prefix": (
         {"iam_policy_name": "p" * 102, "iam_policy_use_name_prefix": True},
-        "more than the 101 characters",
+        "is longer than 101 characters",
     ),
-    "node-role-name": ({"node_iam_role_name": "a/b"}, "node_iam_role_name is no name of a role"),
+    "node-role-name": ({"node_iam_role_name": "a/b"}, "node_iam_role_name is not a valid role name"),
     "node-role-prefix": (
         {"cluster_name": "c" * 30, "node_iam_role_use_name_prefix": True},
-        "give a shorter node_iam_role_name",
+        "set a shorter node_iam_role_name",
     ),
-    "namespace": ({"namespace": "Karpenter"}, "give the namespace that the chart is installed into"),
-    "service-account": ({"service_account": "a_b"}, "give the name of the chart's service account"),
-    "queue": ({"queue_name": "a.fifo"}, "queue_name is no name of a standard queue"),
+    "namespace": ({"namespace": "Karpenter"}, "set it to the namespace of the chart's release"),
+    "service-account": ({"service_account": "a_b"}, "set it to the name of the chart's service account"),
+    "queue": ({"queue_name": "a.fifo"}, "queue_name is not a valid name of a standard queue"),
     "reuse": (
         {"queue_kms_data_key_reuse_period_seconds": 60},
         "has no effect without queue_kms_master_key_id",
@@ -331,16 +337,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"queue_kms_master_key_id": "x", "queue_kms_data_key_reuse_period_seconds": 1},
         "60 to 86400 seconds",
     ),
-    "rules": ({"rule_name_prefix": "r" * 19}, "leave room for the rest of 64"),
-    "policy-name": ({"iam_policy_name": "a b"}, "iam_policy_name is no name of a policy"),
-    "family": ({"cluster_ip_family": "dual"}, "hint: ipv4 or ipv6"),
-    "entry": ({"access_entry_type": "STANDARD"}, "hint: EC2_LINUX, or EC2_WINDOWS for a role of"),
+    "rules": ({"rule_name_prefix": "r" * 19}, "the rest of the 64 characters is"),
+    "policy-name": ({"iam_policy_name": "a b"}, "iam_policy_name is not a valid policy name"),
+    "family": ({"cluster_ip_family": "dual"}, "hint: use ipv4 or ipv6"),
+    "entry": ({"access_entry_type": "STANDARD"}, "hint: use EC2_LINUX, or EC2_WINDOWS for the role of"),
 }
 
 
 @pytest.mark.parametrize("beginning", MARKING_TAGS)
 def test_tags_by_which_single_resources_are_found_are_refused(module: Tofu, beginning: str) -> None:
-    with pytest.raises(TofuFailed, match="tag the resource that is"):
+    with pytest.raises(TofuFailed, match="set that tag only on"):
         module.plan({**CLUSTER, "tags": {f"{beginning}x": "1"}})
 
 

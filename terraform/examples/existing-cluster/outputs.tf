@@ -1,14 +1,14 @@
 output "node_role_name" {
-  description = "For spec.role of an EC2NodeClass"
+  description = "Name of the node role, for spec.role of an EC2NodeClass"
   value       = module.nodeless.node_iam_role_name
 }
 
 output "instance_profile_name" {
-  description = "For node templates that name an instance profile"
+  description = "Name of the instance profile, for node templates that set one"
   value       = module.nodeless.instance_profile_name
 }
 
 output "helm_values" {
-  description = "The values that the chart gets from the module"
+  description = "Values that the module passes to the chart"
   value       = module.nodeless.helm_values
 }

@@ -9,26 +9,26 @@ variable "region" {
 }
 
 variable "run_on" {
-  description = "Where the controller's pods run: fargate (then the first node can come from nodeless) or nodes (that the cluster has already, of a managed node group for example)"
+  description = "Where the controller's pods run: fargate (then nodeless can launch the first node) or nodes (existing ones, of a managed node group for example)"
   type        = string
   default     = "fargate"
   nullable    = false
 
   validation {
     condition     = contains(["fargate", "nodes"], var.run_on)
-    error_message = "run_on is \"${var.run_on}\"; hint: fargate or nodes."
+    error_message = "run_on is \"${var.run_on}\"; hint: use fargate or nodes."
   }
 }
 
 variable "private_subnet_ids" {
-  description = "Private subnets for pods on Fargate; needed with run_on = fargate"
+  description = "Private subnets for pods on Fargate. Required with run_on = fargate"
   type        = list(string)
   default     = []
   nullable    = false
 
   validation {
     condition     = var.run_on != "fargate" || length(var.private_subnet_ids) > 0
-    error_message = "run_on is fargate without private_subnet_ids; hint: give two or more subnets of the cluster without a route to an internet gateway."
+    error_message = "run_on is fargate, but private_subnet_ids is not set; hint: set it to two or more subnets of the cluster without a route to an internet gateway."
   }
 }
 
