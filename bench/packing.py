@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
     elif os.environ.get("PROBLEMS"):
         folder = Path(os.environ["PROBLEMS"])
     if not folder.is_dir():
-        print(f"no packing problems at {folder}; hint: PROBLEMS=FOLDER make bench", file=sys.stderr)
-        return 0
+        print(f"no packing problems at {folder}; hint: give a folder with *.json.gz", file=sys.stderr)
+        return 1
     files = sorted(path for path in folder.glob("*.json*") if _is_problem(path))
     recorded = read(folder / "karpenter.json") if (folder / "karpenter.json").exists() else {}
     wrong = 0
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         name = path.name.partition(".")[0]
         if arguments and name not in arguments:
             continue
-        fast, full = (_solve(path, seconds) for seconds in ("0", "1"))
+        fast, full = (answer_of(path, seconds) for seconds in ("0", "1"))
         faults = [fault for answer in (fast, full) for fault in checker(path).faults(answer)]
         known = recorded.get(name, {})
         print(_row(name, fast, full, known))
@@ -80,7 +80,7 @@ def _growth(folder: Path) -> int:
         path = Path(made) / "problem.json"
         for pods, shapes in _SIZES:
             path.write_text(json.dumps(batch_problem(pods, shapes, catalog)))
-            fast, full = (_solve(path, improve) for improve in ("0", "1"))
+            fast, full = (answer_of(path, improve) for improve in ("0", "1"))
             seconds[pods, shapes] = tuple(answer["solveCpuSeconds"] for answer in (fast, full))
             faults = [fault for answer in (fast, full) for fault in checker(path).faults(answer)]
             print(_row(f"made, {shapes} shapes", fast, full, {}))
@@ -94,7 +94,8 @@ def _growth(folder: Path) -> int:
     return wrong
 
 
-def _solve(path: Path, seconds: str) -> dict[str, Any]:
+def answer_of(path: Path, seconds: str) -> dict[str, Any]:
+    """What `nodeless solve` answers to the problem of a file, with so many seconds for a cheaper plan."""
     command = [
         sys.executable,
         "-m",

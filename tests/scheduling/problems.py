@@ -1,15 +1,11 @@
-"""The shared packing problems, where their folder lies beside the checkout; it may be absent."""
+"""Packing problems with known answers: `reference_problems/README.md` says what they are."""
 
 from pathlib import Path
 
 from nodeless.api.packing_problem import Problem
 from nodeless.cli.commands.packing import load_problem
 
-FOLDER = Path(__file__).parents[2].parent / "shared" / "problems"
-
-
-def available() -> bool:
-    return FOLDER.is_dir()
+FOLDER = Path(__file__).parent / "reference_problems"
 
 
 def load(name: str, folder: Path = FOLDER) -> Problem:

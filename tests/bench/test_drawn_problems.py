@@ -1,0 +1,61 @@
+"""Problems of ten drawn families: what is answered can be carried out, and time makes no plan dearer."""
+
+import json
+import random
+import shutil
+
+import pytest
+
+from bench import families
+from bench.packing import checker
+from nodeless.cli.commands.packing import answer_to, load_problem
+from tests.scheduling.drawn_problems import CATALOG, FAMILIES, drawn_problem
+from tests.scheduling.problems import FOLDER
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("family", FAMILIES)
+def test_plans_can_be_carried_out_and_cost_no_more_with_more_time(family, tmp_path):
+    # The seed of the run decides.
+    seed = str(random.randrange(1_000_000))
+    shutil.copy(FOLDER / CATALOG, tmp_path)
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(drawn_problem(family, seed)))
+    dearest = float("inf")
+    for box in (0.0, 0.5, 1.0):
+        answer = answer_to(load_problem(path), improve=box)
+        assert checker(path).faults(answer) == [], (family, seed, box)
+        assert answer["unscheduledPods"] == 0, (family, seed, box)
+        assert answer["totalHourlyPrice"] <= dearest + 1e-6, (family, seed, box)
+        assert answer["totalHourlyPrice"] >= (answer["lowerBound"] or 0.0) - 1e-6, (family, seed, box)
+        dearest = answer["totalHourlyPrice"]
+
+
+def test_a_seed_draws_the_same_problem_again_and_another_seed_another():
+    for family in FAMILIES:
+        assert drawn_problem(family, "7") == drawn_problem(family, "7")
+        assert drawn_problem(family, "7") != drawn_problem(family, "8")
+
+
+def answer(price, *, gap=0.0, seconds=0.1):
+    return {"totalHourlyPrice": price, "gap": gap, "solveCpuSeconds": seconds, "pods": 5}
+
+
+def test_figures_that_miss_what_is_promised_are_named():
+    answers = {
+        "small team 1": {0.0: answer(5.0), 0.5: answer(4.5), 1.0: answer(4.0, gap=0.01), 5.0: answer(4.0)},
+        "GPUs 1": {
+            0.0: answer(9.0, seconds=0.2),
+            0.5: answer(9.0),
+            1.0: answer(8.0, gap=0.08, seconds=1.8),
+            5.0: answer(8.5, gap=0.02),
+        },
+    }
+    assert list(families.summary(answers, (0.0, 0.5, 1.0, 5.0))) == [
+        "box 1: gap 4.50 % on average (promised 3 %), 8.00 % at worst (promised 6 %): GPUs 1",
+        "  missed by 1 of 2: GPUs 1",
+        "  more processor time than 1.5 times the box: GPUs 1",
+        "box 5: gap 1.00 % on average (promised 1.5 %), 2.00 % at worst (promised 3 %): GPUs 1",
+        "more time made a plan dearer: GPUs 1 (1 to 5 s)",
+        "half a second saves 25 % of what one saves",
+    ]
