@@ -35,7 +35,7 @@ from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import Policy, solve
 from nodeless.state.expected import claims_to_note
 from tests.scheduling.factories import running, snapshot
-from tests.scheduling.scheduler import Cluster, Host, accepts, binding_order, tolerates
+from tests.scheduling.scheduler import Cluster, Host, accepts, binding_order, matches, tolerates
 
 #: How many passes in a row may buy though nothing has changed, of a process that knows nothing of its claims.
 MOST_AGAIN = 2
@@ -458,8 +458,15 @@ def _bought(kind: InstanceType, offering: Offering) -> dict[str, str]:
 def _undecided(pod: Pod, plan: Plan, before: Snapshot) -> bool:
     """Whether it is open in which domain a node to come will be that rules of a pod look at.
 
-    Such a pod may have to wait until that node is launched.
+    Such a pod may have to wait until that node is launched. So may one that asks for a DaemonSet's pod in its
+    zone: those of the nodes of a pass are counted by the next one.
     """
+    if plan.new_nodes and any(
+        term.topology_key != HOSTNAME and term.weight is None and matches(term.selector, daemon.labels)
+        for term in pod.shape.affinity
+        for daemon in before.daemon_sets.values()
+    ):
+        return True
     spread = [one for one in pod.shape.spread if one.when_unsatisfiable == "DoNotSchedule"]
     keys = {one.topology_key for one in (*spread, *pod.shape.affinity, *pod.shape.anti_affinity)} - {HOSTNAME}
     if spread:
