@@ -472,3 +472,19 @@ def test_a_plan_that_was_tried_without_some_nodes_leaves_those_of_others_as_they
 def passed(seen, places, packing=LOWEST_PRICE):
     catalog = dict.fromkeys(seen.pools, TYPES)
     return solve(seen, catalog, Policy(packing=packing, time_box=0, places=places))
+
+
+@pytest.mark.parametrize(("alone", "together"), [("first-a", "first-b"), ("first-b", "first-a")])
+@pytest.mark.parametrize("other", ["500m", "3500m"], ids=["a small one", "a large one"])
+def test_the_first_of_a_group_stays_where_nobody_else_of_it_is_expected(alone, together, other):
+    """Elsewhere pods of another workload are expected that count, too: once they are kept, it is too late."""
+    own = pool("first", limits={"nodes": "2"})
+    group = pods(4, "3", "0", name="w1", affinity=(beside(HOSTNAME, "c"),), **C)
+    joined = pods(1, other, "0", name="w2", **C)
+    claims = [
+        under_way(alone, own, "m8", {"cpu": 6000, "pods": 2}, *group[:2]),
+        under_way(together, own, "m16", {"cpu": 9500, "pods": 3}, *group[2:], *joined),
+    ]
+    places = {pod.key: alone for pod in group[:2]} | {pod.key: together for pod in (*group[2:], *joined)}
+    plan = passed(snapshot(group, joined, own, claims), places, FEWEST_NODES)
+    assert (dict(plan.placements), plan.new_nodes, plan.refusals) == (places, (), ())

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 
+from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Shares
 from nodeless.scheduling.pods.classes import PodClass
@@ -62,8 +63,10 @@ class Keeping:
 
     def begin(self, classes: Iterable[PodClass]) -> None:
         """Keep what may be kept before anything is placed."""
+        classes = list(classes)
         for pods, keys in self.order:
             self._keep(pods, keys)
+        self._keep_the_first(classes)
         waiting = self._waiting(classes) if self.places else []
         while waiting and self._time_left and self._in_order(waiting):
             waiting = self._waiting(waiting)
@@ -73,8 +76,9 @@ class Keeping:
             for topology_group in dict.fromkeys(pods.hard_rules.topology_groups()):
                 self._kept_off.setdefault(topology_group, []).append(pods)
 
-    def one_by_one(self, classes: Iterable[PodClass], ahead: Sequence[PodClass], chance: Random) -> None:
+    def one_by_one(self, classes: Sequence[PodClass], ahead: Sequence[PodClass], chance: Random) -> None:
         """Keep pods by themselves in an order of chance, those of some classes ahead of each of them."""
+        self._keep_the_first(classes)
         ordinary = [pods for pods in classes if pods not in ahead]
         free = [pods for pods in ordinary if not (pods.hard_rules or pods.adds)]
         self._keep_all(free)
@@ -126,6 +130,26 @@ class Keeping:
         if not any(pods in some for some in self._kept_off.values()):
             return []
         return [key for key in keys if self.places.get(key) not in self._names]
+
+    def _keep_the_first(self, classes: Sequence[PodClass]) -> None:
+        """Keep pods that are expected on a node where nobody else is whom they must be near.
+
+        Only the first of a group may begin there, before others of it are anywhere.
+        """
+        for pods in classes if self.places else ():
+            for rule in pods.hard_rules.affinity:
+                groups = {each for each in rule.topology_groups if each.key == HOSTNAME}
+                if rule.counts_itself and groups:
+                    self.shares.meter.spend(_LOOK * sum(len(other.pods) for other in classes))
+                    joined = {
+                        self.places.get(key)
+                        for other in classes
+                        if other is not pods and not groups.isdisjoint(other.adds)
+                        for key in other.pods
+                    }
+                    alone = [key for key in self._missing(pods) if self.places[key] not in joined]
+                    if joined and alone:
+                        self._keep(pods, alone)
 
     @property
     def _time_left(self) -> bool:
