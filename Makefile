@@ -84,8 +84,9 @@ ifneq (,$(findstring --peer,$(ARGS)))
 bench: setup
 	@$(PYTHON) -m bench peer $(filter-out --peer,$(ARGS))
 else
-bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), proofs, admission, decision, nodes, memory, consolidation, claims on devices, start of commands; or ARGS=--peer
+bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), ten drawn families of them, proofs, admission, decision, nodes, memory, consolidation, claims on devices, start of commands; or ARGS=--peer
 	@$(PYTHON) -m bench.packing
+	@$(PYTHON) -m bench.families
 	@$(PYTHON) -m bench.proofs
 	@$(PYTHON) -m bench.hostile_pods
 	@$(PYTHON) -m bench.neighbors

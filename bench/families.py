@@ -72,15 +72,14 @@ def main(arguments: list[str]) -> int:
 
 def _row(name: str, found: Mapping[float, Answer]) -> str:
     cells = (
-        f"{answer['totalHourlyPrice']:10.3f} {_gap(answer):5.2f} % {answer['solveCpuSeconds']:5.2f} s"
+        f"{answer['totalHourlyPrice']:10.3f} {_gap(answer):>7} {answer['solveCpuSeconds']:5.2f} s"
         for answer in found.values()
     )
     return f"{name:22} {next(iter(found.values()))['pods']:6} pods |{' |'.join(cells)}"
 
 
-def _gap(answer: Answer) -> float:
-    gap = answer["gap"]
-    return 100.0 * gap if gap is not None else float("nan")
+def _gap(answer: Answer) -> str:
+    return f"{100 * answer['gap']:.2f} %" if answer["gap"] is not None else "-"
 
 
 def _faults(path: Path, found: Mapping[float, Answer]) -> Iterator[str]:
