@@ -45,6 +45,7 @@ def a_cover(shapes, pods, *, allowed=None, charge=None, cap=None, standing=0):
         tuple({} if charge is None else {0: float(each)} for each in charge or shapes),
         np.array([] if cap is None else [float(cap)]),
         np.zeros(len(pods)),
+        np.zeros(len(pods)),
         there,
         np.zeros(0, dtype=np.intp),
         {},

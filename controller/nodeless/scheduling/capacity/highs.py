@@ -69,6 +69,23 @@ def whole_numbers_of(
     return solver
 
 
+#: Without searches in parts of the program, which look at no limits and took most of the time, and without
+#: cuts at every node, which slow down what follows.
+PLAIN_SEARCH: dict[str, float | bool] = {
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_allow_cut_separation_at_nodes": False,
+}
+#: Seconds for each time that a search looks whether it has to end, and for each row and column beside.
+_LOOK, _LOOK_SIZE = 0.3e-3, 0.7e-6
+
+
+def look_of(size: int) -> float:
+    """Seconds of work between two looks that `run_within` counts; `size`: rows and columns together."""
+    return _LOOK + _LOOK_SIZE * size
+
+
 def run_within(solver: highspy.Highs, checks: int) -> int:
     """Run a search of whole numbers, which ends with what it has when it has looked so often whether to end.
 

@@ -24,6 +24,9 @@ from nodeless.scheduling.capacity.highs import quiet_solver
 from nodeless.scheduling.capacity.price_cube import Prices
 from nodeless.scheduling.pods.classes import Amounts, Mask
 
+#: How many times a resource is asked for in `even_resource_prices`.
+_MORE = 1.25
+
 
 def resource_prices(room: Amounts, prices: Prices, usable: Mask, demand: Amounts) -> NDArray[np.float64]:
     """Dollars an hour for one unit of each resource.
@@ -46,6 +49,23 @@ def resource_prices(room: Amounts, prices: Prices, usable: Mask, demand: Amounts
     limits = prices[usable]
     sold = shares.any(axis=1)
     worth[asked] = _duals(shares[sold], limits[sold]) / scale
+    return worth
+
+
+def even_resource_prices(room: Amounts, prices: Prices, usable: Mask, demand: Amounts) -> NDArray[np.float64]:
+    """The same, as the mean over demands in which one resource at a time is asked for a little more.
+
+    A resource that is nearly as scarce as another has no price at the optimum. Pods that ask for much of it
+    then seem cheap, are left until the end, and find nodes that are dear for what they need.
+    """
+    demands = [demand]
+    for resource in np.flatnonzero(demand > 0):
+        more = demand.copy()
+        more[resource] = int(more[resource] * _MORE)
+        demands.append(more)
+    worth: NDArray[np.float64] = np.mean(
+        [resource_prices(room, prices, usable, each) for each in demands], axis=0
+    )
     return worth
 
 

@@ -39,7 +39,15 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.highs import bound_of, iterations_of, quiet_solver, whole_numbers_of
+from nodeless.scheduling.capacity.highs import (
+    PLAIN_SEARCH,
+    bound_of,
+    iterations_of,
+    look_of,
+    quiet_solver,
+    run_within,
+    whole_numbers_of,
+)
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.meter import Meter
@@ -197,6 +205,7 @@ def _cover(shapes: Shapes, room: Amounts, pod_classes: Sequence[_PodClass], left
         whole.price,
         uses,
         caps,
+        np.zeros(len(pod_classes)),
         np.zeros(len(pod_classes)),
         whole.pool < 0,
         np.zeros(0, dtype=np.intp),
@@ -384,8 +393,11 @@ class _Program:
         scale = _SCALE / price
         for shape, dollars in enumerate(self._shapes.price.tolist()):
             self._solver.changeColCost(shape, dollars * scale)
-        solver = whole_numbers_of(self._solver, range(len(self._shapes)), tree, _SCALE * SAME / 10)
-        solver.run()
+        solver = whole_numbers_of(
+            self._solver, range(len(self._shapes)), tree, _SCALE * SAME / 10, **PLAIN_SEARCH
+        )
+        # The tree alone says little: most of the work may be at its first node.
+        run_within(solver, max(1, int(effort.left / look_of(columns + solver.getNumRow()))))
         effort.spend_solving(iterations_of(solver), solver.getNumRow(), columns)
         bound = bound_of(solver)
         return None if bound is None else bound / scale

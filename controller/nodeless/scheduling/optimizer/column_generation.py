@@ -4,11 +4,14 @@
    these values, a greedy cover and the nodes of the plan to beat are the first configurations.
 2. `master` weighs the configurations against each other, its duals are new values of the pods,
    `patterns` finds fillings that are worth more than they cost at these values, and so on until
-   none is found or the effort is spent.
+   none is found or the effort is spent. Where none is found, the shapes that came closest are filled
+   by values that are a little off.
 3. Whole numbers by diving: what the program takes at least once is bought, else what it takes most
    nearly once. Configurations that hold more pods than are left are dropped, new fillings are
    found for what is left, and the program is solved again.
 4. Pods that remain when the effort ends are covered greedily, by value for money.
+
+`anytime` says how long each of these takes.
 
 This module only counts pods; `repacking` turns the result into nodes and checks it.
 """
@@ -31,32 +34,43 @@ _ROUNDS, _GENERATION = 80, 0.55
 #: How much of the last values is kept in the smoothed ones.
 _SMOOTH = 0.6
 #: Rounds in a row that may find nothing.
-_STALLED = 4
-#: Rounds of new fillings in a dive, and the number of steps in which parts are rounded up.
-_FRESH, _STEPS = 2, 40
-#: The share of the effort that a dive leaves at most for the greedy cover of the rest, and what that
-#: takes however little is left, as a share of what the whole took.
-_COMPLETION, _LAST = 0.3, 0.4
+_STALLED = 12
+#: Rounds of new fillings in a step of a dive.
+_FRESH = 2
+#: What the greedy cover of the rest of a dive may take however little is left, in terms of what that of all
+#: pods took.
+_LAST = 2.0
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
 
 
 class Search:
-    """One search; deterministic, and bounded by its effort."""
+    """One search; deterministic, and bounded by its effort, which the caller may renew at any time."""
 
-    def __init__(self, cover: Cover, filler: Filler, effort: Effort) -> None:
+    def __init__(self, cover: Cover, filler: Filler) -> None:
         self._cover = cover
         self._filler = filler
-        self._effort = effort
+        self.effort = Effort(0.0)
         self._shape: list[int] = []
         self._filling: list[Amounts] = []
         self._known: set[tuple[int, bytes]] = set()
         self._dropped: set[int] = set()
-        self._rows = len(cover.needed) + len(cover.caps)
+        self._size = len(cover.needed) + len(cover.caps)
         dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
         self._master = Master(cover.needed, cover.caps, dearest)
-        #: Effort that the first greedy cover took.
-        self._covered = 0.0
+        self.covered = 0.0
+        """Seconds of work that the first greedy cover took."""
+        self.cut_short = False
+        """Whether effort was missing in the last dive."""
+        self.finest = False
+        """Whether the last dive rounded one node at a time."""
+        self._generated = False
+        #: Only columns were added since the program was solved for all pods.
+        self._grown = True
+        self._rows = cover.likely
+        self._steady = cover.worth
+        #: What the last filling of each shape was worth in terms of what it costs.
+        self._reached = np.zeros(len(cover.shapes))
         self.values: Values = cover.worth
         """The last values of the pods."""
 
@@ -83,7 +97,7 @@ class Search:
             What was bought; None when some pods find no place, or the effort is spent or will not suffice.
         """
         cover = self._cover
-        whole, effort = float(left @ values), self._effort.left
+        whole, effort = float(left @ values), self.effort.left
         left, caps = left.copy(), caps.copy()
         values = np.maximum(values, 1e-12)
         chosen: list[Chosen] = []
@@ -92,10 +106,10 @@ class Search:
         while left.any():
             if cost + float(left @ values) > below:
                 return None
-            spent, covered = effort - self._effort.left, whole - float(left @ values)
+            spent, covered = effort - self.effort.left, whole - float(left @ values)
             if not hopeful and spent > _TRIAL * effort and spent * whole > _HOPE * effort * covered:
                 return None
-            if self._effort.left <= 0:
+            if self.effort.left <= 0:
                 return None
             few = few or self._nodes(left, values) < _FEW
             rows = self._open(caps, None if few else cover.likely)
@@ -117,7 +131,7 @@ class Search:
             cost += float(cover.cost[shape]) * times
             left -= fillings[best] * times
             self._take(shape, times, caps)
-        self._covered = self._covered or effort - self._effort.left
+        self.covered = self.covered or effort - self.effort.left
         return chosen
 
     def _promising(
@@ -130,7 +144,7 @@ class Search:
         """
         cost = np.maximum(self._cover.cost[rows], 1e-9)
         promise = self._cover.at_most(values, left, rows) / cost
-        self._effort.spend_estimating(len(rows) * len(left))
+        self.effort.spend_estimating(len(rows) * len(left))
         order = np.argsort(-promise, kind="stable")
         fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
         done, reached = 0, 0.0
@@ -167,57 +181,92 @@ class Search:
                 self._take(shape, 1, caps)
         return len(chosen) > before
 
-    def generate(self, seeds: Iterable[tuple[int, Amounts]]) -> None:
-        """Find the configurations that matter, beginning with the seeds."""
-        cover, effort = self._cover, self._effort
-        self._add(seeds)
-        nothing = np.zeros(len(cover.caps))
-        self._price(cover.worth, nothing, cover.needed, np.arange(len(cover.shapes)), every=True)
-        enough = effort.left * (1 - _GENERATION)
-        steady = cover.worth
-        rows, everywhere = cover.likely, np.arange(len(cover.shapes))
-        stalled = 0
-        for turn in range(_ROUNDS):
-            if effort.left <= enough or stalled > _STALLED:
-                break
-            _, self.values, rents = self._solve(grown=True)
-            steady = _SMOOTH * steady + (1 - _SMOOTH) * self.values
-            found = self._price(self.values, rents, cover.needed, rows)
-            found += self._price(steady, rents, cover.needed, rows)
-            if not found:
-                rows = everywhere
-                found = self._price(_shaken(self.values, turn), rents, cover.needed, rows, at=self.values)
-            stalled = 0 if found else stalled + 1
+    def generate(self, seeds: Iterable[tuple[int, Amounts]], rounds: int = _ROUNDS) -> bool:
+        """Find the configurations that matter, beginning with the seeds, or go on with it.
 
-    def dive(self) -> list[Chosen] | None:
-        """Whole numbers of nodes; None when some pods find no place."""
+        Returns:
+            Whether there may be more to find.
+        """
+        cover, effort = self._cover, self.effort
+        self._add(seeds)
+        if not self._generated:
+            self._generated = True
+            nothing = np.zeros(len(cover.caps))
+            self._price(cover.worth, nothing, cover.needed, np.arange(len(cover.shapes)), every=True)
+        enough = effort.left * (1 - _GENERATION)
+        everywhere = np.arange(len(cover.shapes))
+        stalled = 0
+        for turn in range(rounds):
+            if effort.left <= enough:
+                return True
+            if stalled > _STALLED:
+                return False
+            _, self.values, rents = self._solve(grown=self._grown)
+            self._grown = True
+            self._steady = _SMOOTH * self._steady + (1 - _SMOOTH) * self.values
+            found = self._price(self.values, rents, cover.needed, self._rows)
+            found += self._price(self._steady, rents, cover.needed, self._rows)
+            if not found:
+                self._rows = everywhere
+                found = self._price_widely(rents, turn, stalled)
+            stalled = 0 if found else stalled + 1
+        return True
+
+    def dive(self, steps: int) -> list[Chosen] | None:
+        """Whole numbers of nodes; None when some pods find no place.
+
+        The program is afterwards as it was before, with the configurations that were found.
+
+        Args:
+            steps: In about so many, parts of nodes are rounded up.
+        """
+        self.finest = True
+        chosen = self._dive(steps)
+        self._master.needs(self._cover.needed, self._cover.caps)
+        self._master.take_again(sorted(self._dropped))
+        self._dropped.clear()
+        self._grown = False
+        return chosen
+
+    def _dive(self, steps: int) -> list[Chosen] | None:
         cover = self._cover
         left, caps = cover.needed.copy(), cover.caps.copy()
         chosen: list[Chosen] = []
-        whole, most, step = float(left @ cover.worth), self._effort.left * _COMPLETION, 0.0
-        while left.any() and self._effort.left > min(most, self._completion(left, whole) + step):
-            before = self._effort.left
-            bought = self._buy(self._solve_for(left), left, caps)
+        whole, step = float(left @ cover.worth), 0.0
+        while left.any() and self.effort.left > step:
+            before = self.effort.left
+            bought = self._buy(self._solve_for(left), left, caps, steps)
             if not bought:
                 break
             chosen += bought
             self._master.needs(left, caps)
             self._drop_too_large(left)
-            step = max(step, before - self._effort.left)
-        rest = self.greedy(left, caps, np.maximum(self.values, 0.05 * cover.worth))
+            step = max(step, before - self.effort.left)
+        self.cut_short = bool(left.any())
+        rest = self._rest(left, caps, self._completion(left, whole))
         return None if rest is None else [*chosen, *rest]
+
+    def _rest(self, left: Amounts, caps: Values, least: float) -> list[Chosen] | None:
+        """A greedy cover of what is left, for which there is so much effort at least."""
+        ending = self.effort
+        self.effort = Effort(max(ending.left, least))
+        before = self.effort.left
+        rest = self.greedy(left, caps, np.maximum(self.values, 0.05 * self._cover.worth))
+        ending.left -= before - self.effort.left
+        self.effort = ending
+        return rest
 
     def _completion(self, left: Amounts, whole: float) -> float:
         """Effort that the greedy cover of the rest may need: what all took, by the share that is left."""
         share = float(left @ self._cover.worth) / whole if whole > 0 else 1.0
-        return self._covered * (_LAST + share)
+        return self.covered * (_LAST + share)
 
     def _solve_for(self, left: Amounts) -> Values:
         """Solve with new fillings for what is left."""
         taken, values, rents = self._solve()
         for _ in range(_FRESH):
             rows = self._open(None, None)
-            if self._effort.left <= 0 or not self._price(values, rents, left, rows):
+            if self.effort.left <= 0 or not self._price(values, rents, left, rows):
                 break
             taken, values, rents = self._solve(grown=True)
         self.values = values
@@ -238,7 +287,7 @@ class Search:
         valuable = rests @ self.values > _REMAINS * self._cover.cost[shapes]
         self._add((shapes[index], rests[index]) for index in np.flatnonzero(valuable & rests.any(axis=1)))
 
-    def _buy(self, taken: Values, left: Amounts, caps: Values) -> list[Chosen]:
+    def _buy(self, taken: Values, left: Amounts, caps: Values, steps: int) -> list[Chosen]:
         """Buy what is taken at least once; if there is nothing, what is taken most nearly once."""
         chosen: list[Chosen] = []
         whole = np.flatnonzero(taken >= 1 - 1e-6)
@@ -246,7 +295,8 @@ class Search:
             self._buy_one(int(column), int(taken[column] + 1e-6), left, caps, chosen)
         if chosen:
             return chosen
-        share = max(1, int(taken.sum() / _STEPS))
+        share = max(1, int(taken.sum() / steps))
+        self.finest = self.finest and share == 1
         for column in np.argsort(-taken, kind="stable")[:share]:
             if taken[column] > 1e-6:
                 self._buy_one(int(column), 1, left, caps, chosen)
@@ -263,8 +313,8 @@ class Search:
     def _solve(self, *, grown: bool = False) -> tuple[Values, Values, Values]:
         """Solve the program; `grown`: only columns were added since the last time."""
         before = self._master.iterations
-        result = self._master.solve(self._effort.iterations(self._rows), grown=grown)
-        self._effort.spend_solving(self._master.iterations - before, self._rows, self._master.columns)
+        result = self._master.solve(self.effort.iterations(self._size), grown=grown)
+        self.effort.spend_solving(self._master.iterations - before, self._size, self._master.columns)
         return result
 
     def _fill(self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool = False) -> Amounts:
@@ -272,12 +322,13 @@ class Search:
         fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
         block = self._filler.at_once(left)
         for start in range(0, len(rows), block):
-            if self._effort.left <= 0:
+            if self.effort.left <= 0:
                 break
             steps, elements = self._filler.steps, self._filler.elements
             some = slice(start, start + block)
-            fillings[some] = self._filler.best(values, left, rows[some], quick=quick)
-            self._effort.spend_filling(self._filler.steps - steps, self._filler.elements - elements)
+            own = values if values.ndim == 1 else values[some]
+            fillings[some] = self._filler.best(own, left, rows[some], quick=quick)
+            self.effort.spend_filling(self._filler.steps - steps, self._filler.elements - elements)
         return fillings
 
     def _price(
@@ -305,9 +356,28 @@ class Search:
         price = cover.cost[rows] + np.array(
             [sum(rents[row] * amount for row, amount in cover.uses[shape].items()) for shape in rows]
         )
-        gain = fillings @ (values if at is None else at) - price
+        worth = fillings @ (values if at is None else at)
+        gain = worth - price
+        if at is None:
+            self._reached[rows] = worth / np.maximum(price, 1e-9)
         worth_it = fillings.any(axis=1) if every else gain > _GAIN * np.maximum(price, 1e-3)
         return self._add((int(rows[index]), fillings[index]) for index in np.flatnonzero(worth_it))
+
+    def _price_widely(self, rents: Values, turn: int, stalled: int) -> int:
+        """Add fillings of the shapes that came closest, chosen by values that are a little off.
+
+        A greedy filling misses many that are worth more than they cost; another one finds some of them. The
+        longer nothing is found, the more the values are off.
+        """
+        cover = self._cover
+        close = np.argsort(-self._reached, kind="stable")[:_CLOSE]
+        often = int(np.clip(_SHAKEN // (len(close) * len(cover.needed)), 1, _MOST_SHAKEN))
+        rows = np.repeat(close, often)
+        number = np.arange(1, len(cover.needed) + 1)
+        turns = turn * len(rows) + np.arange(1, len(rows) + 1)[:, None]
+        off = (number * turns * _GOLDEN + number * number * turns * _PLASTIC) % 1.0
+        values = self.values * (1 + min(_SHAKE * (1 + stalled), _MOST_SHAKE) * (2 * off - 1))
+        return self._price(values, rents, cover.needed, rows, at=self.values)
 
     def _add(self, found: Iterable[tuple[int, Amounts]]) -> int:
         shapes, fillings = [], []
@@ -346,15 +416,11 @@ class Search:
             caps[row] -= amount * times
 
 
-def _shaken(values: Values, turn: int) -> Values:
-    """The values, each a little off, another way at every turn (by the golden ratio, not by chance)."""
-    steps = (np.arange(1, len(values) + 1) * (turn + 1) * _GOLDEN) % 1.0
-    shaken: Values = values * (1 + _SHAKE * (2 * steps - 1))
-    return shaken
-
-
-#: The golden ratio's fraction, and by how much values are shaken.
-_GOLDEN, _SHAKE = 0.6180339887498949, 0.04
+#: The fractions of two ratios whose multiples are spread evenly, for what is to differ without chance.
+_GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
+#: By how much values are shaken at first, and at most; of how many shapes, how often each, and for how many
+#: items in all.
+_SHAKE, _MOST_SHAKE, _CLOSE, _MOST_SHAKEN, _SHAKEN = 0.04, 0.5, 12, 16, 6000
 #: When what is left is worth so many nodes, all shapes are looked at.
 _FEW = 4.0
 #: Shapes that a greedy cover fills at first, and how far rounding may hide that two are equally good.

@@ -30,6 +30,8 @@ class Cover:
     caps: Values
     worth: Values
     """First values of one pod of each item."""
+    even_worth: Values
+    """The same where resources that are nearly scarce have a price, too."""
     standing: Mask
     """The shapes that are existing nodes."""
     likely: NDArray[np.intp]

@@ -6,19 +6,21 @@ cost: where a limited pool is dearer than the one behind it, a node of the light
 if it were dearer still (`_weight_penalties`), so that limits are the only reason to use it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.resource_prices import resource_prices
+from nodeless.scheduling.capacity.resource_prices import even_resource_prices, resource_prices
 from nodeless.scheduling.optimizer.cover import Cover
 from nodeless.scheduling.optimizer.items import Item
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts, Mask
+
+PricesOf = Callable[[Amounts, Values, Mask, Amounts], Values]
 
 #: What each node counts besides its price, as a share of the mean price.
 _NODE = 1e-5
@@ -38,7 +40,9 @@ def cover_of(
         standing: Room of existing nodes and the items that may go there.
     """
     room, allowed = standing
-    worth = {table.pool.key: _worth_in(table, items) for table in _first_tables(items)}
+    first_tables = _first_tables(items)
+    worth = {table.pool.key: _worth_in(table, items, resource_prices) for table in first_tables}
+    even = {table.pool.key: _worth_in(table, items, even_resource_prices) for table in first_tables}
     uses, caps = caps_of(shapes, left, len(room))
     weight_penalties = _weight_penalties(shapes, items)
     cost = shapes.price * weight_penalties[shapes.pool]
@@ -60,6 +64,7 @@ def cover_of(
         uses,
         caps,
         np.array([float(item.pods.requests @ _first_worth(item, worth, nothing)) for item in items]),
+        np.array([float(item.pods.requests @ _first_worth(item, even, nothing)) for item in items]),
         whole.pool < 0,
         _likely(whole, worth, nothing),
         {table.pool.key: float(weight_penalties[number]) for number, table in enumerate(shapes.tables)},
@@ -99,7 +104,7 @@ def _first_worth(item: Item, worth: dict[str, Values], nothing: Values) -> Value
     return worth[item.tables[0].pool.key] if item.tables else nothing
 
 
-def _worth_in(table: PoolTable, items: Sequence[Item]) -> Values:
+def _worth_in(table: PoolTable, items: Sequence[Item], prices_of: PricesOf) -> Values:
     """Prices of the resources for the items whose first pool this is."""
     demand = np.zeros(table.room.shape[1], dtype=np.int64)
     usable = np.zeros(len(table.table), dtype=np.bool_)
@@ -110,7 +115,7 @@ def _worth_in(table: PoolTable, items: Sequence[Item]) -> Values:
             demand += item.pods.requests * item.count
             usable |= fresh[0].types
             prices = np.minimum(prices, fresh[0].prices)
-    return resource_prices(table.room, prices, usable & np.isfinite(prices), demand)
+    return prices_of(table.room, prices, usable & np.isfinite(prices), demand)
 
 
 def _weight_penalties(shapes: Shapes, items: Sequence[Item]) -> Values:

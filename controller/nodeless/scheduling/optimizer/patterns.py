@@ -60,7 +60,8 @@ class Filler:
         """The most valuable filling found for each shape.
 
         Args:
-            values: Of one pod of each item; items without a positive value are left out.
+            values: Of one pod of each item, for all rows or for each of them; items without a positive value
+                are left out.
             left: The most pods of each item.
             rows: The shapes to fill.
             quick: With the first of the ways to balance only.
@@ -68,13 +69,15 @@ class Filler:
         Returns:
             Pods of each item; shape (rows, items).
         """
-        useful = np.flatnonzero((values > 0) & (left > 0))
+        values = np.atleast_2d(values)
+        useful = np.flatnonzero((values > 0).any(axis=0) & (left > 0))
         best: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
         if not len(rows) or not len(useful):
             return best
         ways = _WAYS[:1] if quick else _WAYS
-        filled = self._fill(values[useful], left[useful], useful, np.tile(rows, len(ways)), ways)
-        worth = (filled @ values[useful]).reshape(len(ways), len(rows))
+        own = values[:, useful] if len(values) == 1 else np.tile(values[:, useful], (len(ways), 1))
+        filled = self._fill(own, left[useful], useful, np.tile(rows, len(ways)), ways)
+        worth = (filled * own).sum(axis=1).reshape(len(ways), len(rows))
         chosen = worth.argmax(axis=0) * len(rows) + np.arange(len(rows))
         best[:, useful] = filled[chosen]
         return best
@@ -93,7 +96,8 @@ class Filler:
     ) -> Amounts:
         """One greedy filling of each row with the useful items; shape (rows, useful).
 
-        The rows are the same shapes once for each way to balance.
+        The rows are the same shapes once for each way to balance; `values` are the same for all of them, or a
+        row for each.
         """
         way = np.repeat(np.arange(len(ways)), len(rows) // len(ways))
         powers = np.array([power for power, _ in ways])[way, None] == np.arange(3)
@@ -119,6 +123,7 @@ class Filler:
             if not found.all():
                 active, item, room, full = active[found], item[found], room[found], full[found]
                 can, powers, chunk = can[found], powers[found], chunk[found]
+                values = values if len(values) == 1 else values[found]
                 each = each[: len(active)]
             need = needs[item]
             fits = np.where(need > 0, room // np.maximum(need, 1), ENDLESS).min(axis=1, initial=ENDLESS)

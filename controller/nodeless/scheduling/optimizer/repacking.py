@@ -18,7 +18,7 @@ from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.optimizer.column_generation import Search
+from nodeless.scheduling.optimizer.anytime import AnytimeSearch
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
@@ -43,7 +43,11 @@ _FEW = 60
 _WHOLE_PODS, _WHOLE_ITEMS = 150, 25
 #: Parts of the time box: for the search before that program, which only says what it has to beat, and for it;
 #: where it proves nothing, for a longer search, and for few nodes after it.
-_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.75, 0.3, 0.2
+_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.75, 0.6, 0.2
+#: Seconds for greedy covers before that program.
+_GREEDY = 0.1
+#: Seconds for that program at first, then where it has proved nothing: 0.1, 1 and 4.6 in all, and so on.
+_BOXES = (0.1, 0.9, *(3.6 * 4.0**turn for turn in range(8)))
 #: For that program where the number of nodes is limited, and the search has used up all.
 _LEFT_FOR_WHOLE = 0.25
 #: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
@@ -114,7 +118,6 @@ def repack(
     in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
         return first_fit
-    effort = Effort(time_box or min(_FLOOR, _FLOOR_POD * pods))
     requests = np.array([item.pods.requests for item in items])
     hosts = HostLimits(items)
     if hosts.count > _HOST_LIMITS:
@@ -124,28 +127,37 @@ def repack(
     # Room that stands is free, whatever the pods are worth that it takes.
     below = np.inf if time_box or names else best.cost * (1 + _NODES)
     few_enough = time_box > 0 and (pods <= _WHOLE_PODS or len(items) <= _WHOLE_ITEMS)
-    if few_enough and most_new_nodes is None:
-        effort.left = min(effort.left, _BEFORE_WHOLE * time_box)
+    search = AnytimeSearch(cover, Filler(cover.shapes, requests, hosts), seeds)
 
-    def search(effort: Effort) -> None:
-        searched = Search(cover, Filler(cover.shapes, requests, hosts), effort)
-        for chosen in _candidates(searched, cover, seeds, effort, below=below, thorough=time_box > 0):
+    def offer(covers: Iterable[Sequence[Chosen]]) -> None:
+        for chosen in covers:
             whole = merged(chosen, cover, requests, hosts)
             enough = contest.bound * (1 + _NODES) + _SAME
             if cost_of(cover, whole) <= enough and _new_nodes(cover, whole) <= most:
                 contest.offer(whole)
 
-    search(effort)
+    if not time_box:
+        offer(search.greedy_covers(min(_FLOOR, _FLOOR_POD * pods), hopeful=False, below=below))
+        return _outcome(first_fit, standing, fixed, contest.best, moved=contest.best.nodes is not free)
     proved = False
     if few_enough and most_new_nodes is None:
-        more = Effort(_WHOLE * time_box)
-        chosen_nodes, proved = _on_whole_nodes(cover, hosts, requests, more, contest.bound, known)
-        proved = (chosen_nodes is None or contest.offer(chosen_nodes)) and proved
+        offer(search.greedy_covers(_GREEDY))
+        for box in _boxes(time_box):
+            offer(search.covers(_BEFORE_WHOLE * box))
+            more = Effort(_WHOLE * box)
+            chosen_nodes, proved = _on_whole_nodes(cover, hosts, requests, more, contest.bound, known)
+            proved = (chosen_nodes is None or contest.offer(chosen_nodes)) and proved
+            if proved:
+                break
+            offer(search.covers(_INSTEAD * box))
         if not proved:
-            search(Effort(_INSTEAD * time_box))
-        effort.left = _AFTER_WHOLE * time_box
+            offer(search.covers(_INSTEAD * time_box))
+        effort = Effort(_AFTER_WHOLE * time_box)
+    else:
+        offer(search.covers(time_box))
+        effort = Effort(max(0.0, time_box - search.spent))
     tried = int(min(most, float(len(contest.best.nodes) + 1)))
-    if time_box and pods <= _FEW and not proved:
+    if pods <= _FEW and not proved:
         contest.offer(few_nodes(cover, hosts, tried, contest.bound, effort))
     # With no more nodes than few_nodes was allowed, it has found the cheapest.
     if few_enough and most_new_nodes is not None and most > tried:
@@ -219,24 +231,16 @@ def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:
     return sum(one.times for one in chosen if not cover.standing[one.shape])
 
 
-def _candidates(
-    search: Search,
-    cover: Cover,
-    seeds: Iterable[tuple[int, Amounts]],
-    effort: Effort,
-    *,
-    below: float,
-    thorough: bool,
-) -> Iterator[Sequence[Chosen]]:
-    greedy = search.greedy(cover.needed, cover.caps, cover.worth, hopeful=thorough, below=below)
-    if greedy is not None:
-        yield greedy
-    if not thorough or effort.left <= 0:
-        return
-    search.generate([*seeds, *((one.shape, one.filling) for one in greedy or ())])
-    dived = search.dive()
-    if dived is not None:
-        yield dived
+def _boxes(time_box: float) -> Iterator[float]:
+    """Boxes for what cannot go on where it stopped: together this time box at most."""
+    if time_box < _BOXES[0]:
+        yield time_box
+    together = 0.0
+    for box in _BOXES:
+        together += box
+        if together > time_box:
+            return
+        yield box
 
 
 def _seeds(

@@ -38,10 +38,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.capacity.highs import (
+    PLAIN_SEARCH,
     Rows,
     Values,
     bound_of,
     iterations_of,
+    look_of,
     quiet_solver,
     run_within,
     tree_of,
@@ -65,18 +67,10 @@ _FEW, _WHOLE_PODS = 4, 150
 _TURNS = 40
 #: Variables that a program may have.
 _VARIABLES = 2500
-#: Seconds between two looks of the search at its limits, and for each row and column; fewer looks are none.
-_LOOK, _LOOK_SIZE, _LEAST_LOOKS = 0.3e-3, 0.7e-6, 40
+#: Looks of the search at its limits at least.
+_LEAST_LOOKS = 40
 #: Nodes of the search tree at most.
 _MOST_TREE = 20_000
-#: Without searches in parts of the program, which look at no limits and took most of the time, and without
-#: cuts at every node, which slow down what follows.
-_PLAIN = {
-    "mip_heuristic_run_rins": False,
-    "mip_heuristic_run_rens": False,
-    "mip_heuristic_run_root_reduced_cost": False,
-    "mip_allow_cut_separation_at_nodes": False,
-}
 #: How many times as much as in a program in fractions a simplex iteration takes, with all that goes with it.
 _SEARCHING = 3
 #: Simplex iterations of the program in fractions, and rounds in which it gets rows that its optimum breaks.
@@ -279,7 +273,7 @@ class _Program:
         program = self._program = self._program or self._in_fractions()
         if not self._cut(program, effort, below):
             return None
-        each = _LOOK + _LOOK_SIZE * (self.count + self._bars + program.getNumRow())
+        each = look_of(self.count + self._bars + program.getNumRow())
         looks = int(effort.left / each)
         if looks < _LEAST_LOOKS:
             return None
@@ -287,7 +281,7 @@ class _Program:
         pods = self._made + np.flatnonzero(few)
         columns = [*range(self._made), *pods.tolist(), *range(self.count, self.count + self._bars)]
         cutoff = below * self._scale * (1 - SAME / 10)
-        options = _PLAIN | ({"objective_bound": cutoff} if np.isfinite(cutoff) else {})
+        options = PLAIN_SEARCH | ({"objective_bound": cutoff} if np.isfinite(cutoff) else {})
         solver = whole_numbers_of(program, columns, _MOST_TREE, _SCALE * SAME / 10, **options)
         left = effort.left - each * run_within(solver, looks)
         effort.spend_solving(iterations_of(solver), program.getNumRow(), self.count)

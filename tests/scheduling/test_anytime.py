@@ -1,0 +1,96 @@
+"""The search for a cheaper plan: more time makes no plan dearer, and little time earns most of it."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeless.model.instance_types import Offering
+from nodeless.scheduling import LOWEST_PRICE, Policy
+from nodeless.scheduling.optimizer.anytime import AnytimeSearch
+from tests.scheduling.factories import instance_type, plan, pods, pool
+
+ORDINARY = (("m", 16, 60, 1.0), ("m-small", 4, 15, 0.27), ("r", 8, 60, 0.72), ("r-small", 2, 15, 0.19))
+
+
+def sold(name, cpu, memory, price):
+    return instance_type(name, cpu, memory, offerings=(Offering("z1", "on-demand", price),))
+
+
+TYPES = tuple(sold(*each) for each in ORDINARY)
+
+
+def price_of(waiting, time_box, *things):
+    policy = Policy(packing=LOWEST_PRICE, time_box=time_box)
+    made = plan(waiting, *things, types=TYPES, policy=policy)
+    assert not made.refusals
+    return made.cost_per_hour
+
+
+def mixed_pods():
+    """A quarter of the workloads need four times as much memory as the others for each CPU."""
+    chance, waiting = random.Random(3), []
+    for index in range(30):
+        cpu = chance.choice((500, 1000, 1500, 2000, 2500))
+        memory = cpu * (2 if index % 4 else 8)
+        waiting += pods(chance.randint(3, 9), f"{cpu}m", f"{memory}Mi", name=f"w{index:02}")
+    return waiting
+
+
+def odd_pods():
+    """More kinds of pods than a program would prove the cheapest."""
+    return [
+        pod
+        for index in range(40)
+        for pod in pods(5 + index % 7, f"{110 * (index + 1)}m", f"{130 * (index + 1)}Mi", name=f"w{index:02}")
+    ]
+
+
+def test_pods_that_need_much_of_what_is_nearly_scarce_share_nodes_with_the_others():
+    """All fit on 18.7 of the cheapest nodes by CPU, and fill seven eighths of their memory."""
+    assert price_of(mixed_pods(), 0.0) < 20.8
+
+
+@pytest.mark.parametrize("box", [0.05, 0.2, 1.0])
+def test_a_twentieth_of_a_second_earns_nearly_all_of_it(box):
+    assert price_of(mixed_pods(), box) < 19.6
+
+
+@st.composite
+def workloads(draw):
+    waiting = []
+    for index in range(draw(st.integers(1, 12))):
+        cpu = 50 * draw(st.integers(1, 60))
+        memory = cpu * draw(st.sampled_from([1, 2, 4, 6])) + 64
+        waiting += pods(draw(st.integers(1, 25)), f"{cpu}m", f"{memory}Mi", name=f"w{index:02}")
+    return waiting
+
+
+@settings(max_examples=8, deadline=None)
+@given(workloads(), st.sampled_from([None, {"cpu": "200"}]))
+def test_more_time_makes_no_plan_dearer(waiting, limits):
+    pools = [pool("first", limits=limits, weight=5), pool("second")]
+    prices = [price_of(waiting, box, *pools) for box in (0.0, 0.03, 0.1, 0.3, 0.5, 1.0)]
+    assert prices == sorted(prices, reverse=True)
+
+
+def test_what_is_tried_within_some_time_is_tried_within_more(monkeypatch):
+    """The covers of a short search are the first ones of a longer search."""
+    found, real = [], AnytimeSearch.covers
+
+    def noted(search, until):
+        for cover in real(search, until):
+            found.append([(one.shape, one.filling.tolist(), one.times) for one in cover])
+            yield cover
+
+    monkeypatch.setattr(AnytimeSearch, "covers", noted)
+    series = []
+    for box in (0.05, 0.1, 0.4):
+        found.clear()
+        price_of(odd_pods(), box)
+        series.append(list(found))
+    short, longer, longest = series
+    assert 0 < len(short) < len(longer) < len(longest)
+    assert longer[: len(short)] == short
+    assert longest[: len(longer)] == longer
