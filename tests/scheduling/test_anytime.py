@@ -1,7 +1,9 @@
 """The search for a cheaper plan: more time makes no plan dearer, and little time earns most of it."""
 
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from nodeless.model.instance_types import Offering
 from nodeless.scheduling import LOWEST_PRICE, Policy
 from nodeless.scheduling.optimizer.anytime import AnytimeSearch
+from nodeless.scheduling.optimizer.patterns import Filler
 from tests.scheduling.factories import instance_type, plan, pods, pool
+from tests.scheduling.test_dominance import a_cover, apart
 
 ORDINARY = (("m", 16, 60, 1.0), ("m-small", 4, 15, 0.27), ("r", 8, 60, 0.72), ("r-small", 2, 15, 0.19))
 
@@ -36,15 +40,6 @@ def mixed_pods():
         memory = cpu * (2 if index % 4 else 8)
         waiting += pods(chance.randint(3, 9), f"{cpu}m", f"{memory}Mi", name=f"w{index:02}")
     return waiting
-
-
-def odd_pods():
-    """More kinds of pods than a program would prove the cheapest."""
-    return [
-        pod
-        for index in range(40)
-        for pod in pods(5 + index % 7, f"{110 * (index + 1)}m", f"{130 * (index + 1)}Mi", name=f"w{index:02}")
-    ]
 
 
 def test_pods_that_need_much_of_what_is_nearly_scarce_share_nodes_with_the_others():
@@ -75,22 +70,33 @@ def test_more_time_makes_no_plan_dearer(waiting, limits):
     assert prices == sorted(prices, reverse=True)
 
 
-def test_what_is_tried_within_some_time_is_tried_within_more(monkeypatch):
-    """The covers of a short search are the first ones of a longer search."""
-    found, real = [], AnytimeSearch.covers
+def a_search():
+    """For forty kinds of pods, on three families of types in four sizes."""
+    items = [(5 + index % 7, 110 * (index + 1), 130 * (index + 1)) for index in range(40)]
+    shapes = [
+        (price * size, size * 980, int(size * 980 * ratio))
+        for size in (4, 8, 16, 32)
+        for price, ratio in ((0.085, 2.1), (0.096, 4.2), (0.126, 8.4))
+    ]
+    cover = a_cover(shapes, items)
+    by_cpu = cover.requests @ np.array([0.085 / 980, 0.0])
+    by_both = cover.requests @ np.array([0.06 / 980, 0.01 / 980])
+    cover = replace(cover, worth=by_cpu, even_worth=by_both, likely=np.arange(len(shapes)))
+    return AnytimeSearch(cover, Filler(cover.shapes, cover.requests, apart(len(items))), ())
 
-    def noted(search, until):
-        for cover in real(search, until):
-            found.append([(one.shape, one.filling.tolist(), one.times) for one in cover])
-            yield cover
 
-    monkeypatch.setattr(AnytimeSearch, "covers", noted)
-    series = []
-    for box in (0.05, 0.1, 0.4):
-        found.clear()
-        price_of(odd_pods(), box)
-        series.append(list(found))
-    short, longer, longest = series
-    assert 0 < len(short) < len(longer) < len(longest)
+def found_by(search, until):
+    return [[(one.shape, one.filling.tolist(), one.times) for one in cover] for cover in search.covers(until)]
+
+
+def test_what_is_tried_within_some_time_is_tried_within_more():
+    short, longer = found_by(a_search(), 0.1), found_by(a_search(), 0.5)
+    assert 2 < len(short) < len(longer)
     assert longer[: len(short)] == short
-    assert longest[: len(longer)] == longer
+
+
+def test_a_search_continues_where_it_stopped():
+    search = a_search()
+    parts = [found_by(search, until) for until in (0.1, 0.1, 0.5)]
+    assert parts[1] == []
+    assert [*parts[0], *parts[2]] == found_by(a_search(), 0.5)
