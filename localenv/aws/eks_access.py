@@ -145,6 +145,10 @@ def _association(policy: str, scope: dict[str, Any]) -> dict[str, Any]:
 def create_pod_identity_association(call: Call) -> dict[str, Any]:
     record, parameters = cluster_of(call), call.parameters
     wanted = (parameters["namespace"], parameters["serviceAccount"])
+    token = parameters.get("clientRequestToken")
+    # A client that has lost the answer sends the request again.
+    if token and (earlier := record.pod_identities.get(record.pod_identity_tokens.get(token, ""))):
+        return {"association": earlier}
     if any((a["namespace"], a["serviceAccount"]) == wanted for a in record.pod_identities.values()):
         raise in_use(
             f"Association already exists for the provided service account and namespace: {'/'.join(wanted)}"
@@ -164,6 +168,8 @@ def create_pod_identity_association(call: Call) -> dict[str, Any]:
         "modifiedAt": now(),
     }
     record.pod_identities[identifier] = association
+    if token:
+        record.pod_identity_tokens[token] = identifier
     return {"association": association}
 
 

@@ -24,6 +24,8 @@ class ClusterRecord:
     access_policies: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     #: By association id.
     pod_identities: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Ids of associations by the client request token that they were created with.
+    pod_identity_tokens: dict[str, str] = field(default_factory=dict)
     #: By profile name.
     fargate_profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: By update id.

@@ -146,7 +146,9 @@ def test_pod_identity_associations(world: World) -> None:
     world.cluster()
     eks, role = world.aws.client("eks"), world.role("app", "pods.eks.amazonaws.com")
     wanted = {"clusterName": "demo", "namespace": "karpenter", "serviceAccount": "karpenter", "roleArn": role}
-    made = eks.create_pod_identity_association(**wanted)["association"]
+    made = eks.create_pod_identity_association(**wanted, clientRequestToken="once")["association"]
+    again = eks.create_pod_identity_association(**wanted, clientRequestToken="once")["association"]
+    assert again["associationId"] == made["associationId"]
     key = {"clusterName": "demo", "associationId": made["associationId"]}
     assert eks.describe_pod_identity_association(**key)["association"]["roleArn"] == role
     assert (
