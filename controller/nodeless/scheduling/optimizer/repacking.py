@@ -232,9 +232,10 @@ def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:
 
 
 def _boxes(time_box: float) -> Iterator[float]:
-    """Boxes for what cannot go on where it stopped: together this time box at most."""
-    if time_box < _BOXES[0]:
-        yield time_box
+    """Boxes for what cannot go on where it stopped: together this time box at most.
+
+    A smaller one than all of them has none: a box of its own could find what those of larger ones do not.
+    """
     together = 0.0
     for box in _BOXES:
         together += box
