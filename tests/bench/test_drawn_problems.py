@@ -1,16 +1,13 @@
 """Problems of ten drawn families: what is answered can be carried out, and time makes no plan dearer."""
 
-import json
 import random
-import shutil
 
 import pytest
 
 from bench import families
 from bench.packing import checker
 from nodeless.cli.commands.packing import answer_to, load_problem
-from tests.scheduling.drawn_problems import CATALOG, FAMILIES, drawn_problem
-from tests.scheduling.problems import FOLDER
+from tests.scheduling.drawn_problems import FAMILIES, drawn_problem, write_problem
 
 
 @pytest.mark.drawn
@@ -18,9 +15,7 @@ from tests.scheduling.problems import FOLDER
 def test_plans_can_be_carried_out_and_cost_no_more_with_more_time(family, tmp_path):
     # The seed of the run decides.
     seed = str(random.randrange(1_000_000))
-    shutil.copy(FOLDER / CATALOG, tmp_path)
-    path = tmp_path / "problem.json"
-    path.write_text(json.dumps(drawn_problem(family, seed)))
+    path = write_problem(family, seed, tmp_path)
     dearest = float("inf")
     for box in (0.0, 0.5, 1.0):
         answer = answer_to(load_problem(path), improve=box)

@@ -4,9 +4,15 @@ They are of the kinds that clusters have, and of more sizes than anybody could t
 prices are those of the catalog in `reference_problems`.
 """
 
+import json
 import random
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from tests.scheduling.made_problems import RATIOS, allowed
+from tests.scheduling.problems import FOLDER
 
 Json = dict[str, Any]
 Draw = Callable[[random.Random], Json]
@@ -22,8 +28,6 @@ _DAEMONS = [
     {"name": "agent", "requests": {"cpu": "30m", "memory": "120Mi"}, **_EVERYWHERE},
 ]
 _ROUND_CPU = (100, 150, 200, 250, 500, 500, 750, 1000, 1500, 2000, 4000)
-#: MiB of memory for each thousandth of a CPU.
-_RATIOS = (1, 2, 2, 4, 4, 4, 8, 8)
 
 
 def drawn_problem(family: str, seed: str) -> Json:
@@ -34,6 +38,14 @@ def drawn_problem(family: str, seed: str) -> Json:
     """
     problem = FAMILIES[family](random.Random(f"{family} {seed}"))
     return {"name": f"{family} {seed}", "catalogue": CATALOG, "daemonSets": _DAEMONS, **problem}
+
+
+def write_problem(family: str, seed: str, folder: Path) -> Path:
+    """The file of a drawn problem, in a folder that has its catalog then, too."""
+    shutil.copy(FOLDER / CATALOG, folder)
+    path = folder / f"{family} {seed}.json".replace(" ", "-")
+    path.write_text(json.dumps(drawn_problem(family, seed)))
+    return path
 
 
 def _pool(
@@ -53,9 +65,7 @@ def _pool(
     ]
     if most_cpu is not None:
         rules.append(("karpenter.k8s.aws/instance-cpu", "Lt", (str(most_cpu + 1),)))
-    requirements = [
-        {"key": key, "operator": operator, "values": list(values)} for key, operator, values in rules
-    ]
+    requirements = [allowed(key, operator, *values) for key, operator, values in rules]
     return {"name": name, "requirements": requirements, **more}
 
 
@@ -77,7 +87,7 @@ def _services(chance: random.Random, total: int, number: int, **more: Any) -> li
     made = []
     for index, count in enumerate(_counts(chance, total, number)):
         cpu = chance.choice(_ROUND_CPU)
-        made.append(_pods(f"service-{index:03}", count, cpu, cpu * chance.choice(_RATIOS), **more))
+        made.append(_pods(f"service-{index:03}", count, cpu, cpu * chance.choice(RATIOS), **more))
     return made
 
 
@@ -87,7 +97,7 @@ def _jobs(chance: random.Random, total: int, number: int) -> list[Json]:
     for index, count in enumerate(_counts(chance, total, number)):
         cpu = 50 * chance.randint(1, 80)
         made.append(
-            _pods(f"job-{index:03}", count, cpu, cpu * chance.choice(_RATIOS) + 32 * chance.randrange(32))
+            _pods(f"job-{index:03}", count, cpu, cpu * chance.choice(RATIOS) + 32 * chance.randrange(32))
         )
     return made
 

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 #: Gibibytes of memory for each CPU that shapes ask for, compute-heavy to memory-heavy.
-_RATIOS = (1, 2, 2, 4, 4, 4, 8, 8)
+RATIOS = (1, 2, 2, 4, 4, 4, 8, 8)
 _DAEMONS = {"aws-node": "50m", "kube-proxy": "100m", "ebs-csi-node": "30m"}
 #: Families of types: GiB and dollars an hour for each CPU.
 _FAMILIES = {"c": (2, 0.0425), "m": (4, 0.048), "r": (8, 0.063)}
@@ -22,14 +22,14 @@ def batch_problem(pods: int, shapes: int, catalog: str | None = None) -> dict[st
     requests: dict[tuple[int, int], None] = {}
     while len(requests) < shapes:
         cpu = chance.choice((100, 250, 500, 1000, 2000, 4000)) + 50 * chance.randrange(20)
-        requests[cpu, cpu * chance.choice(_RATIOS) + 32 * chance.randrange(32)] = None
+        requests[cpu, cpu * chance.choice(RATIOS) + 32 * chance.randrange(32)] = None
     shares = [chance.random() + 0.1 for _ in requests]
     counts = [1 + int((pods - shapes) * share / sum(shares)) for share in shares]
     counts[0] += pods - sum(counts)
     return {
         "name": f"{pods} pods in {shapes} shapes",
         **({"catalogue": catalog} if catalog else {"instanceTypes": _types()}),
-        "nodePools": [{"name": "default", "requirements": [_allowed(*one) for one in _POOL]}],
+        "nodePools": [{"name": "default", "requirements": [allowed(*one) for one in _POOL]}],
         "pods": [
             {
                 "name": f"job-{number:04}",
@@ -54,7 +54,8 @@ _POOL = (
 )
 
 
-def _allowed(key: str, operator: str, *values: str) -> dict[str, Any]:
+def allowed(key: str, operator: str, *values: str) -> dict[str, Any]:
+    """One requirement of a pool."""
     return {"key": key, "operator": operator, "values": list(values)}
 
 

@@ -137,6 +137,8 @@ class Keeping:
         Only the first of a group may begin there, before others of it are anywhere.
         """
         for pods in classes if self.places else ():
+            if not self._time_left:
+                return
             for rule in pods.hard_rules.affinity:
                 groups = {each for each in rule.topology_groups if each.key == HOSTNAME}
                 if rule.counts_itself and groups:

@@ -181,7 +181,7 @@ class Search:
                 self._take(shape, 1, caps)
         return len(chosen) > before
 
-    def generate(self, seeds: Iterable[tuple[int, Amounts]], rounds: int = _ROUNDS) -> bool:
+    def generate(self, seeds: Iterable[tuple[int, Amounts]]) -> bool:
         """Find the configurations that matter, beginning with the seeds, or go on with it.
 
         Returns:
@@ -196,7 +196,7 @@ class Search:
         enough = effort.left * (1 - _GENERATION)
         everywhere = np.arange(len(cover.shapes))
         stalled = 0
-        for turn in range(rounds):
+        for turn in range(_ROUNDS):
             if effort.left <= enough:
                 return True
             if stalled > _STALLED:

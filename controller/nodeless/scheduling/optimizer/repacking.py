@@ -124,9 +124,6 @@ def repack(
         return first_fit
     contest = _Contest(_Builder(items, cover, names), best, best.cost if len(free) <= most else np.inf)
     seeds = list(_seeds(cover, items, free, first_fit.placements, names))
-    # Room that stands is free, whatever the pods are worth that it takes.
-    below = np.inf if time_box or names else best.cost * (1 + _NODES)
-    few_enough = time_box > 0 and (pods <= _WHOLE_PODS or len(items) <= _WHOLE_ITEMS)
     search = AnytimeSearch(cover, Filler(cover.shapes, requests, hosts), seeds)
 
     def offer(covers: Iterable[Sequence[Chosen]]) -> None:
@@ -137,8 +134,11 @@ def repack(
                 contest.offer(whole)
 
     if not time_box:
+        # Room that stands is free, whatever the pods are worth that it takes.
+        below = np.inf if names else best.cost * (1 + _NODES)
         offer(search.greedy_covers(min(_FLOOR, _FLOOR_POD * pods), hopeful=False, below=below))
         return _outcome(first_fit, standing, fixed, contest.best, moved=contest.best.nodes is not free)
+    few_enough = pods <= _WHOLE_PODS or len(items) <= _WHOLE_ITEMS
     proved = False
     if few_enough and most_new_nodes is None:
         offer(search.greedy_covers(_GREEDY))
