@@ -14,7 +14,18 @@ from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from nodeless.model.pods import HostPort, LabelSelector
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from tests.scheduling.exact import best
-from tests.scheduling.factories import beside, instance_type, needs, node, pods, pool, snapshot, term
+from tests.scheduling.factories import (
+    beside,
+    daemon,
+    instance_type,
+    needs,
+    node,
+    pods,
+    pool,
+    snapshot,
+    spread,
+    term,
+)
 from tests.scheduling.topology_worlds import TYPES as FEW_ZONES
 
 TYPES = (
@@ -25,6 +36,7 @@ TYPES = (
     instance_type("eight", 8, 32, price=0.4),
     instance_type("sixteen", 16, 64, price=0.9),
 )
+RACK = "example.com/rack"
 SIZES = st.sampled_from(["100m", "500m", "1", "1500m", "3", "6", "7900m", "15"])
 
 
@@ -325,6 +337,30 @@ def test_dozens_of_pods_share_what_a_limit_leaves_to_the_last_one(limit, batch, 
         for pod in pods(number, cpu, memory, name=name)
     ]
     assert placed_by(snapshot(waiting, pool("first", limits={"cpu": limit})), packing) == len(waiting)
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE, RACK])
+@pytest.mark.parametrize(
+    ("limit", "rules", "batch"),
+    [
+        ("22", {}, [(12, "300m"), (21, "500m"), (5, "1500m")]),
+        ("16", {"spread": (spread(ZONE, "a"),)}, [(4, "300m"), (4, "1"), (6, "1500m")]),
+    ],
+    ids=["by nodes", "by zones"],
+)
+def test_pods_that_must_be_near_those_of_a_daemon_set_share_what_a_limit_leaves(
+    limit, rules, batch, key, packing
+):
+    """Each new node gets a pod of the DaemonSet, so nobody has to be there before."""
+    near = (beside(key, "agent"),)
+    waiting = [
+        pod
+        for name, (number, cpu) in zip("abc", batch, strict=True)
+        for pod in pods(number, cpu, "100Mi", name=name, affinity=near, **(rules if name == "a" else {}))
+    ]
+    limited = pool("first", needs(RACK, "In", "r1", "r2"), limits={"cpu": limit})
+    assert placed_by(snapshot(waiting, limited, daemon("agent")), packing) == len(waiting)
 
 
 @pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])

@@ -15,7 +15,7 @@ from nodeless.model.requirements import Conflict
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.targets import Targets
-from nodeless.scheduling.first_fit.asking_domains import DomainRules
+from nodeless.scheduling.first_fit.asking_domains import DomainRules, beside_daemons_on, brought_by
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.first_fit.offers import Offer
 from nodeless.scheduling.first_fit.ordering import Left
@@ -69,7 +69,7 @@ def question(
     spare = sum(pods.shape.placeholder * len(pods.pods) for pods in ordered)
     worth = np.array([1 if pods.shape.placeholder else 1 + spare for pods in ordered], dtype=np.int64)
     out = sum(len(keys) * int(worth[ordered.index(pods)]) for pods, keys in left)
-    near, groups = _near(where, ordered, adders)
+    near, groups = _near(where, ordered, adders, offers)
     requests = np.array([pods.requests for pods in ordered], dtype=np.int64)
     wanted = (requests * waiting[:, None]).sum(axis=0)
     every = list(dict.fromkeys(offer.table for offer in offers))
@@ -95,7 +95,7 @@ def question(
         apart=_apart(ordered, adders),
         strangers=_strangers(ordered, offers),
         near=near,
-        far=_far(where, ordered, adders, rules),
+        far=_far(where, ordered, adders, rules, offers),
         crowds=_crowds(where, ordered, adders),
         groups=groups,
         domains=domains,
@@ -171,6 +171,13 @@ def offers_for(where: Places, ordered: Sequence[PodClass], rules: DomainRules | 
         if rules is not None and rules.values:
             inside = [fits[:, rows].any(axis=0) for fits in rules.fits(table)]
             good = np.hstack([good, *inside])
+        beside = [
+            beside_daemons_on(table, pods, rule)[rows]
+            for pods in ordered
+            for rule in pods.hard_rules.affinity
+        ]
+        if any(types.any() for types in beside):
+            good = np.hstack([good, np.stack(beside, axis=1)])
         kept: list[int] = []
         for at in np.lexsort((rows, -good.sum(axis=1), price[:, 0])).tolist():
             if not any((bad[other] <= bad[at]).all() and (good[other] >= good[at]).all() for other in kept):
@@ -281,7 +288,10 @@ def _together(table: PoolTable, pods: PodClass, others: PodClass) -> bool:
 
 
 def _near(
-    where: Places, ordered: Sequence[PodClass], adders: Mapping[TopologyGroup, Sequence[int]]
+    where: Places,
+    ordered: Sequence[PodClass],
+    adders: Mapping[TopologyGroup, Sequence[int]],
+    offers: Sequence[Offer],
 ) -> tuple[list[Near], int]:
     """Who must share a node with whom, and how many groups there are of which nobody runs."""
     groups: dict[TopologyGroup, int] = {}
@@ -300,7 +310,8 @@ def _near(
                     if not counter.total:
                         group = groups.setdefault(topology_group, len(groups))
                 there = tuple(bool(count) for count in counter.slots.tolist())
-                near.append(Near(index, tuple(others), there, group))
+                daemons = tuple(brought_by(offers, pods, rule))
+                near.append(Near(index, tuple(others), there, group, daemons))
     return near, len(groups)
 
 
@@ -309,13 +320,14 @@ def _far(
     ordered: Sequence[PodClass],
     adders: Mapping[TopologyGroup, Sequence[int]],
     rules: DomainRules | None,
+    offers: Sequence[Offer],
 ) -> list[Far]:
     """Who must share a domain larger than a node with others, of whom none runs anywhere yet.
 
     In which domain the program does not say: only that somebody must be there whom they could join.
     """
     return [
-        Far(index, tuple(adders.get(topology_group, ())))
+        Far(index, tuple(adders.get(topology_group, ())), tuple(brought_by(offers, pods, rule)))
         for index, pods in enumerate(ordered)
         for rule in pods.hard_rules.affinity
         if not rule.counts_itself

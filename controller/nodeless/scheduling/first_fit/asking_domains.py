@@ -18,6 +18,7 @@ from nodeless.scheduling.first_fit.program_domains import (
     Domains,
     DomainSpread,
 )
+from nodeless.scheduling.first_fit.relaxing import beside_daemons
 from nodeless.scheduling.pods.classes import Mask, PodClass
 from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.pods.rules import Affinity, Spread, TopologyGroup
@@ -63,7 +64,7 @@ class DomainRules:
             )
             slots = tuple(self._domain_of(slot, key) for slot in self._slots)
             axes.append(Axis(key, values, slots, fits, tuple(sorted(self._counted(key)))))
-        near, groups = self._near()
+        near, groups = self._near(offers)
         return Domains(
             axes=tuple(axes),
             near=tuple(near),
@@ -161,17 +162,22 @@ class DomainRules:
     def _known(self, topology_groups: Iterable[TopologyGroup]) -> Iterable[TopologyGroup]:
         return (topology_group for topology_group in topology_groups if topology_group.key in self.values)
 
-    def _near(self) -> tuple[list[DomainNear], int]:
+    def _near(self, offers: Sequence[Offer]) -> tuple[list[DomainNear], int]:
         groups: dict[TopologyGroup, int] = {}
         near = []
         for index, pods in enumerate(self._ordered):
             for rule in pods.hard_rules.affinity:
                 for topology_group in self._known(rule.topology_groups):
-                    near.append(self._near_by(index, rule, topology_group, groups))
+                    near.append(self._near_by(index, rule, topology_group, groups, offers))
         return near, len(groups)
 
     def _near_by(
-        self, index: int, rule: Affinity, topology_group: TopologyGroup, groups: dict[TopologyGroup, int]
+        self,
+        index: int,
+        rule: Affinity,
+        topology_group: TopologyGroup,
+        groups: dict[TopologyGroup, int],
+        offers: Sequence[Offer],
     ) -> DomainNear:
         counter = self._topology.counters[topology_group]
         others = tuple(self._adders.get(topology_group, ()))
@@ -184,7 +190,14 @@ class DomainRules:
             value is not None and counter.domains.get(value, 0) > 0
             for value in self.values[topology_group.key]
         )
-        return DomainNear(self._number[topology_group.key], index, others, there, group)
+        daemons = [
+            (offer, at)
+            for at, value in enumerate(self.values[topology_group.key])
+            for offer in brought_by(
+                offers, self._ordered[index], rule, (in_domain(topology_group.key, value),)
+            )
+        ]
+        return DomainNear(self._number[topology_group.key], index, others, there, group, daemons)
 
     def _apart(self) -> set[DomainApart]:
         pairs = set()
@@ -236,6 +249,35 @@ class DomainRules:
 def in_domain(key: str, value: str | None) -> Requirement:
     """What is asked of a node that must be in a domain; None: without the label."""
     return Requirement.of(key, DOES_NOT_EXIST) if value is None else Requirement.of(key, IN, (value,))
+
+
+def brought_by(
+    offers: Sequence[Offer], pods: PodClass, rule: Affinity, within: Sequence[Requirement] = ()
+) -> list[int]:
+    """The offers of which a new node gets pods of DaemonSets that satisfy an affinity of a class.
+
+    `within`: the domains that the node must be in.
+    """
+    types = {
+        table: beside_daemons_on(table, pods, rule, within) for table in {offer.table for offer in offers}
+    }
+    return [at for at, offer in enumerate(offers) if types[offer.table][offer.row]]
+
+
+def beside_daemons_on(
+    table: PoolTable, pods: PodClass, rule: Affinity, within: Sequence[Requirement] = ()
+) -> Mask:
+    """The types of a pool of which a new node gets pods of DaemonSets that satisfy an affinity of a class."""
+    types: Mask = np.zeros(len(table.table), dtype=np.bool_)
+    alternatives, others = beside_daemons(pods, pods.demand.required, pods.hard_rules)
+    if rule in others.affinity or table.refuses(pods.shape.tolerations, soft=True) is not None:
+        return types
+    for node_requirements in alternatives:
+        bound = node_requirements_of((*node_requirements.expressions, *within))
+        fresh = table.fresh(pods, bound) if isinstance(bound, NodeRequirements) else None
+        if fresh is not None:
+            types |= fresh[0].types & (fresh[1] > 0)
+    return types
 
 
 def _keeping_off(pods: PodClass) -> Iterable[TopologyGroup]:

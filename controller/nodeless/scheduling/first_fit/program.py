@@ -16,6 +16,7 @@ as offer o (a type of a pool) with room a_o at w_o:
           sum_ko g_o z[k, o] <= G                                               limits of pools
           u[c, p] + u[d, p] <= 1                                                pods that keep off each other
           u[c, p] <= sum_{d wanted} x[d, p] + (1 where one is there) + b[g, p]  pods that must share a node
+                     + (1 where a DaemonSet puts one)
           sum_p b[g, p] <= 1                                                    a group begins on one node
           b[g, p] = 0 where nobody of g is expected, if some are elsewhere
           sum_p x[c, p] <= n_c sum_{d wanted, p} x[d, p]                        pods that must share a zone
@@ -59,6 +60,8 @@ class Near:
     """By slot, whether any such pod runs there."""
     group: int | None
     """Where nobody runs whom they could join but they will do themselves: their group."""
+    daemons: tuple[int, ...] = ()
+    """The offers of which a node gets such pods by DaemonSets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Far:
 
     pods: int
     others: tuple[int, ...]
+    daemons: tuple[int, ...] = ()
+    """The offers of which a node gets such pods by DaemonSets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +359,8 @@ def _rules(asked: Question, columns: _Columns, rows: Rows) -> None:
             if near.group is not None:
                 others.append((columns.begins(near.group, place), -1.0))
             there = place < columns.slots and near.there[place]
+            if place >= columns.slots:
+                others += [(columns.made(place - columns.slots, offer), -1.0) for offer in near.daemons]
             rows.most(((columns.mark(near.pods, place), 1.0), *others), float(there))
         for crowd in asked.crowds:
             left = crowd.most - (crowd.there[place] if place < columns.slots else 0)
@@ -365,6 +372,9 @@ def _rules(asked: Question, columns: _Columns, rows: Rows) -> None:
         own = [(columns.pods(far.pods, place), 1.0) for place in range(columns.places)]
         others = [
             (columns.pods(other, place), -number) for other in far.others for place in range(columns.places)
+        ]
+        others += [
+            (columns.made(node, offer), -number) for node in range(columns.nodes) for offer in far.daemons
         ]
         rows.most((*own, *others), 0.0)
     for group in range(asked.groups):

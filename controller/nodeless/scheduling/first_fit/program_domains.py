@@ -14,6 +14,7 @@ Beside the variables there, for an axis a (a topology key) with domains v, where
     u[c, k] + d[k, a, v] + d[k, a', v'] + sum_{o that makes no node for c in both} z[k, o] <= 3
     M[c, a, v] + M[d, a, v] <= 1                                         pods that keep off each other
     M[c, a, v] <= sum_{d wanted} N[d, a, v] + (1 where one is there) + b[g, a, v],   sum_v b[g, a, v] <= 1
+    x[c, s], y[c, k, a, v] <= n_c (the same + sum_{o that DaemonSets put one on in v} z[k, o])   where some do
     l[s] <= sum_{d counted} N[d, a, v] + (those there)                   each domain v that s balances
     sum_{d counted} N[d, a, v] + (those there) - l[s] <= skew            where M[c, a, v] = 1
 """
@@ -54,6 +55,8 @@ class DomainNear:
     """By domain, whether any such pod runs there."""
     group: int | None
     """Where nobody runs whom they could join but they will do themselves: their group."""
+    daemons: Sequence[tuple[int, int]] = ()
+    """Offers and domains where a new node gets such pods by DaemonSets, which counts for that node alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +307,29 @@ class DomainColumns:
                 if near.group is not None:
                     groups[near.axis, near.group] = None
                     support.append((self._of("begins", near.axis, near.group, value), -1.0))
-                rows.most(((self._of("any", near.axis, near.pods, value), 1.0), *support), float(there))
+                if near.daemons:
+                    self._near_or_by_daemons(near, value, support, rows)
+                else:
+                    rows.most(((self._of("any", near.axis, near.pods, value), 1.0), *support), float(there))
         for axis, group in groups:
             values = range(len(self._rules.axes[axis].values))
             rows.most(((self._of("begins", axis, group, value), 1.0) for value in values), 1.0)
+
+    def _near_or_by_daemons(
+        self, near: DomainNear, value: int, support: Sequence[tuple[int, float]], rows: Rows
+    ) -> None:
+        """Pods of a class are where others are, or on new nodes to which DaemonSets bring such."""
+        base = self._base
+        number = float(base.waiting[near.pods])
+        others = [(at, number * factor) for at, factor in support]
+        there = number * near.there[value]
+        for slot, domain in enumerate(self._rules.axes[near.axis].slots):
+            if domain == value:
+                rows.most(((base.pods(near.pods, slot), 1.0), *others), there)
+        for node in range(base.nodes):
+            inside = (self._of("pods", near.axis, near.pods, value, node), 1.0)
+            brought = ((base.offer(node, offer), -number) for offer, where in near.daemons if where == value)
+            rows.most((inside, *others, *brought), there)
 
     def _spread(self, number: int, spread: DomainSpread, rows: Rows) -> None:
         least = self._of("least", spread.axis, number)
