@@ -70,7 +70,11 @@ class World:
     settled: frozenset[str] | None = None
     """The pods refused by the last pass, while nothing has happened since that could change a plan."""
     eased: bool = False
-    """Whether a claim has since become a smaller instance than its pool's limits were charged for."""
+    """Whether there is room since for pods that were refused.
+
+    A claim has become a smaller instance than its pool's limits were charged for, or nodes that were bought
+    get a DaemonSet's pods for which such a pod waits.
+    """
     bought: int = 0
     again: int = 0
     """How many passes in a row have bought though nothing had changed."""
@@ -117,7 +121,9 @@ class World:
             self.bought += len(plan.new_nodes)
             self.homes.update(plan.placements)
             self.settled = frozenset(refusal.pod for refusal in plan.refusals)
-            self.eased = False
+            self.eased = bool(plan.new_nodes) and any(
+                _near_daemons_in_a_domain(before.pods[key], before) for key in self.settled
+            )
         return plan
 
     @property
@@ -455,17 +461,22 @@ def _bought(kind: InstanceType, offering: Offering) -> dict[str, str]:
     }
 
 
+def _near_daemons_in_a_domain(pod: Pod, seen: Snapshot) -> bool:
+    """Whether a pod must be in a zone, or other domain, in which a DaemonSet has a pod."""
+    return any(
+        term.topology_key != HOSTNAME and term.weight is None and matches(term.selector, daemon.labels)
+        for term in pod.shape.affinity
+        for daemon in seen.daemon_sets.values()
+    )
+
+
 def _undecided(pod: Pod, plan: Plan, before: Snapshot) -> bool:
     """Whether it is open in which domain a node to come will be that rules of a pod look at.
 
     Such a pod may have to wait until that node is launched. So may one that asks for a DaemonSet's pod in its
     zone: those of the nodes of a pass are counted by the next one.
     """
-    if plan.new_nodes and any(
-        term.topology_key != HOSTNAME and term.weight is None and matches(term.selector, daemon.labels)
-        for term in pod.shape.affinity
-        for daemon in before.daemon_sets.values()
-    ):
+    if plan.new_nodes and _near_daemons_in_a_domain(pod, before):
         return True
     spread = [one for one in pod.shape.spread if one.when_unsatisfiable == "DoNotSchedule"]
     keys = {one.topology_key for one in (*spread, *pod.shape.affinity, *pod.shape.anti_affinity)} - {HOSTNAME}
