@@ -63,14 +63,16 @@ from nodeless.scheduling.first_fit.plan import (
     first_fit_plan,
     leaving_whom_fewest_nodes_leave,
     resumed,
+    topology_of,
     worked_out,
 )
 from nodeless.scheduling.first_fit.planned import planned
 from nodeless.scheduling.meter import Meter, Shares
+from nodeless.scheduling.optimizer.balances import balances_of
 from nodeless.scheduling.optimizer.bound import lower_bound
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
+from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.repacking import Packed, repack
-from nodeless.scheduling.optimizer.whole_nodes import KnownBounds
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.buffers import with_placeholders
 from nodeless.scheduling.pods.classes import Axis, PodClass, requested_names, requests_of
@@ -230,7 +232,7 @@ def _plan_of_pods(
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
-    known = KnownBounds()
+    known = Known()
     laid = first_fit_plan(inputs)
     first_fit = or_without(
         lambda: leaving_whom_fewest_nodes_leave(worked_out(laid, inputs), inputs), laid, faults
@@ -301,7 +303,7 @@ def _bound(
     inputs: SchedulingInput,
     launched: Sequence[PlannedNode],
     refused: Collection[str],
-    known: KnownBounds,
+    known: Known,
 ) -> float | None:
     """What no plan for the pods that have a place goes below; None: not known, or no time is for it."""
     policy = inputs.policy
@@ -319,6 +321,7 @@ def _bound(
         Effort(_PROOF * policy.time_box if policy.most_new_nodes is None else 0.0),
         sum(node.price for node in launched),
         known,
+        lambda: balances_of(classes, topology_of(inputs, meter)),
     )
 
 
@@ -338,7 +341,7 @@ def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[PodGroup], meter
     return {**expected, **{key: place_of(snapshot, policy.places[key]) for key in known}}
 
 
-def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput, known: KnownBounds) -> Packed:
+def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput, known: Known) -> Packed:
     """The first-fit plan, or a cheaper one where its pools are packed by price."""
     packed = Packed(first_fit.nodes, first_fit.placements)
     aims = frozenset(table.pool.key for table in inputs.usable if first_fit.targets.aims(table))

@@ -38,10 +38,19 @@ class AnytimeSearch:
         self.spent = 0.0
         """Seconds of work so far."""
 
+    def of_use(self, effort: Effort) -> list[tuple[int, Amounts]]:
+        """Configurations that are worth nearly what they cost; what that takes is taken from the effort."""
+        self._search.effort = effort
+        columns, self._columns = self._columns, []
+        return self._search.of_use(columns)
+
     def covers(self, until: float) -> Iterator[Sequence[Chosen]]:
         """What is found until so many seconds of work are spent, those of earlier calls included."""
         yield from self.greedy_covers(until)
-        while not self._values and not self._ended and self.spent + self._rung <= until:
+        while not self._values and not self._ended:
+            self._rung = max(self._rung, _COVERED * self._search.covered)
+            if self.spent + self._rung > until:
+                return
             dived = self._climb()
             if dived is not None:
                 yield dived
@@ -66,7 +75,6 @@ class AnytimeSearch:
     def _climb(self) -> list[Chosen] | None:
         """One rung."""
         search = self._search
-        self._rung = max(self._rung, _COVERED * search.covered)
         search.effort = Effort(self._rung)
         columns, self._columns = self._columns, []
         more = search.generate(columns)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.optimizer.cover import Chosen, Cover
+from nodeless.scheduling.optimizer.knapsacks import Knapsacks
 from nodeless.scheduling.optimizer.master import Master
 from nodeless.scheduling.optimizer.patterns import Filler, Values, multiplicity
 from nodeless.scheduling.optimizer.work_budget import Effort
@@ -33,6 +34,10 @@ _GAIN = 1e-6
 _ROUNDS, _GENERATION = 80, 0.55
 #: How much of the last values is kept in the smoothed ones.
 _SMOOTH = 0.6
+#: The part of the effort for new configurations that a round of exact pricing may take.
+_EXACT = 0.2
+#: The part of what it costs that a configuration of use is worth at least.
+_CLOSE_TO_COST = 0.98
 #: Rounds in a row that may find nothing.
 _STALLED = 12
 #: Rounds of new fillings in a step of a dive.
@@ -73,6 +78,10 @@ class Search:
         self._reached = np.zeros(len(cover.shapes))
         self.values: Values = cover.worth
         """The last values of the pods."""
+        self._hosts = filler.hosts
+        self._knapsacks: Knapsacks | None = None
+        #: What they took the last time; more where that was not enough.
+        self._exact_seconds = 0.0
 
     def greedy(
         self,
@@ -209,8 +218,21 @@ class Search:
             if not found:
                 self._rows = everywhere
                 found = self._price_widely(rents, turn, stalled)
+                found = found or self._price_exactly(rents, _EXACT * (effort.left - enough))
             stalled = 0 if found else stalled + 1
         return True
+
+    def of_use(self, more: Iterable[tuple[int, Amounts]]) -> list[tuple[int, Amounts]]:
+        """Configurations that are worth nearly what they cost; `more`: further ones to look at."""
+        self._add(more)
+        if not self._shape:
+            return []
+        _, values, rents = self._solve(grown=self._grown)
+        self._grown = True
+        shapes, fillings = np.array(self._shape, dtype=np.intp), np.array(self._filling)
+        rent = np.array([sum(rents[row] * uses for row, uses in each.items()) for each in self._cover.uses])
+        close = fillings @ values >= _CLOSE_TO_COST * (self._cover.cost + rent)[shapes]
+        return [(int(shapes[column]), fillings[column]) for column in np.flatnonzero(close)]
 
     def dive(self, steps: int) -> list[Chosen] | None:
         """Whole numbers of nodes; None when some pods find no place.
@@ -362,6 +384,18 @@ class Search:
             self._reached[rows] = worth / np.maximum(price, 1e-9)
         worth_it = fillings.any(axis=1) if every else gain > _GAIN * np.maximum(price, 1e-3)
         return self._add((int(rows[index]), fillings[index]) for index in np.flatnonzero(worth_it))
+
+    def _price_exactly(self, rents: Values, most: float) -> int:
+        """Add the fillings that are worth the most, where so many seconds suffice; how many were new."""
+        if self._exact_seconds > most:
+            return 0
+        self._knapsacks = self._knapsacks or Knapsacks(self._cover, self._hosts)
+        effort = Effort(most)
+        priced = self._knapsacks.price(self.values, rents, effort)
+        spent = most - effort.left
+        self.effort.left -= spent
+        self._exact_seconds = spent if priced.settled else 2 * spent
+        return self._add(priced.fillings)
 
     def _price_widely(self, rents: Values, turn: int, stalled: int) -> int:
         """Add fillings of the shapes that came closest, chosen by values that are a little off.

@@ -45,7 +45,8 @@ class Filler:
             requests: Of one pod of each item; shape (items, resources).
             hosts: Limits for a single node.
         """
-        self._hosts = hosts
+        self.hosts = hosts
+        """Limits for a single node."""
         asked = np.flatnonzero(requests.any(axis=0))
         self._unit = np.maximum(shapes.room[:, asked].max(axis=0), 1).astype(np.float64)
         self._needs = requests[:, asked]
@@ -108,12 +109,12 @@ class Filler:
         full = np.maximum(room / self._unit, 1e-12)
         can = self._allowed[np.ix_(rows, useful)] & _fit(columns, room)
         filled: Amounts = np.zeros(can.shape, dtype=np.int64)
-        beside = _Beside(self._hosts, useful, len(rows)) if self._hosts.count else None
+        beside = _Beside(self.hosts, useful, len(rows)) if self.hosts.count else None
         active = np.arange(len(rows))
         each = active
         while len(active):
             self.steps += 1
-            self.elements += can.size + len(active) * self._hosts.count
+            self.elements += can.size + len(active) * self.hosts.count
             share = full / np.maximum(room / self._unit, 1e-9)
             weight = powers[:, :1] + powers[:, 1:2] * share + powers[:, 2:] * (share * share)
             density = (weight / full) @ size

@@ -19,15 +19,17 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.anytime import AnytimeSearch
+from nodeless.scheduling.optimizer.configuration_bound import translated
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.few_nodes import few_nodes
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
+from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.merging import merged
 from nodeless.scheduling.optimizer.patterns import Filler
 from nodeless.scheduling.optimizer.shapes import shapes_for
-from nodeless.scheduling.optimizer.whole_nodes import SAME, KnownBounds, whole_nodes
+from nodeless.scheduling.optimizer.whole_nodes import SAME, whole_nodes
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
 
@@ -76,7 +78,7 @@ def repack(
     time_box: float,
     most_new_nodes: int | None,
     meter: Meter,
-    known: KnownBounds,
+    known: Known,
 ) -> Packed:
     """The first-fit plan, or a cheaper one for the same pods.
 
@@ -94,7 +96,7 @@ def repack(
         time_box: Seconds that the search may take (`work_budget`).
         most_new_nodes: So many at most are wanted; a first-fit plan of more stays only where none is found.
         meter: Counts what goes before the search; the first-fit plan stays where that is too much.
-        known: Gets the bounds that are found.
+        known: Gets what is found of the bounds on its price.
     """
     free = [node for node in movable(first_fit.nodes, aims) if not supply.fixed(node)]
     if not free:
@@ -156,6 +158,9 @@ def repack(
     else:
         offer(search.covers(time_box))
         effort = Effort(max(0.0, time_box - search.spent))
+    known.configurations = lambda problem, effort: list(
+        translated(search.of_use(effort), items, shapes, problem)
+    )
     tried = int(min(most, float(len(contest.best.nodes) + 1)))
     if pods <= _FEW and not proved:
         contest.offer(few_nodes(cover, hosts, tried, contest.bound, effort))
@@ -209,7 +214,7 @@ def _limited(
 
 
 def _on_whole_nodes(
-    cover: Cover, hosts: HostLimits, requests: Amounts, effort: Effort, below: float, known: KnownBounds
+    cover: Cover, hosts: HostLimits, requests: Amounts, effort: Effort, below: float, known: Known
 ) -> tuple[Sequence[Chosen] | None, bool]:
     """The cheapest nodes for few pods, if any are found, and whether they are proved to be that."""
     penalized = any(penalty != 1 for penalty in cover.weight_penalties.values())

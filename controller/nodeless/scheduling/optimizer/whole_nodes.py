@@ -30,7 +30,7 @@ it has to end, and simplex iterations, by the size of the program. The bound hol
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import highspy
@@ -104,42 +104,7 @@ class Answer:
     """The best cover that was found; None where none is, or none is cheaper than what is known."""
 
 
-@dataclass(slots=True, eq=False)
-class KnownBounds:
-    """Bounds that were found in one solve, by what is covered with what: looked for once."""
-
-    _known: dict[object, float] = field(default_factory=dict)
-
-    def remember(self, cover: Cover, hosts: HostLimits, bound: float) -> None:
-        self._known[_identity(cover, hosts)] = bound
-
-    def of(self, cover: Cover, hosts: HostLimits) -> float | None:
-        return self._known.get(_identity(cover, hosts)) if self._known else None
-
-
-def _identity(cover: Cover, hosts: HostLimits) -> object:
-    """Equal for covers that differ in the order of items and shapes alone."""
-    own = _rounded(cover)
-    columns = [
-        (own.requests[item].tobytes(), int(own.needed[item]), own.shapes.allowed[:, item].tobytes(), item)
-        for item in range(len(own.needed))
-    ]
-    order = [item for *_, item in sorted(columns)]
-    items = tuple((column[0], column[1]) for column in sorted(columns))
-    shapes = sorted(
-        (
-            own.shapes.room[shape].tobytes(),
-            float(own.cost[shape]),
-            tuple(sorted(own.uses[shape].items())),
-            own.shapes.allowed[shape, order].tobytes(),
-        )
-        for shape in range(len(own.shapes))
-    )
-    limits = hosts.adds[order].tobytes(), hosts.most[order].tobytes()
-    return items, tuple(shapes), own.caps.tobytes(), limits
-
-
-def _rounded(cover: Cover) -> Cover:
+def rounded(cover: Cover) -> Cover:
     """The cover with no more room than sums of requests can use."""
     divisors: Amounts = np.maximum(np.gcd.reduce(cover.requests, axis=0), 1)
     room = np.maximum(cover.shapes.room, 0) // divisors * divisors
@@ -162,7 +127,7 @@ def whole_nodes(
     Returns:
         None where the effort does not suffice to begin, or no cover is found possible.
     """
-    cover = _rounded(cover)
+    cover = rounded(cover)
     useful = useful_shapes(cover, hosts, below * (1 + SAME), effort)
     cover = replace(cover, shapes=replace(cover.shapes, room=useful.room))
     shapes = useful.shapes.tolist()
