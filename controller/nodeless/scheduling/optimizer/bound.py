@@ -77,21 +77,24 @@ def lower_bound(
     bounds = [bound]
     few = sum(number for _, number in numbers) <= _WHOLE_PODS or len(numbers) <= _WHOLE_CLASSES
     few = few and program.nodes < _MANY_NODES and not (problem.alike > 1 and problem.hosts().count)
-    if bound < proved and few:
-        bounds.append(min(price, known.of(problem.cover(), problem.hosts()) or 0.0))
+    before = known.of(problem.cover(), problem.hosts()) if bound < proved and few else None
+    if before is not None:
+        bounds.append(min(price, before))
     if max(bounds) < proved and known.configurations is not None:
-        own = Effort(_CONFIGURATIONS * effort.left)
-        effort.left -= own.left
-        by_zone = problem_by_zone(numbers, standing, budgets, tables, meter, balances) or problem
-        bounds.append(configuration_bound(by_zone, known.configurations(by_zone, own), own, proved))
-        effort.left += own.left
+        by_zone = problem_by_zone(numbers, standing, budgets, tables, meter, balances)
+        # Of few pods, whole nodes say more wherever zones do not matter.
+        if by_zone is not None or not few:
+            closest = by_zone or problem
+            own = Effort(_CONFIGURATIONS * effort.left)
+            effort.left -= own.left
+            bounds.append(configuration_bound(closest, known.configurations(closest, own), own, proved))
+            effort.left += own.left
     if max(bounds) < proved and program.nodes < _MANY_NODES:
-        best = max(bounds)
-        if few:
+        if few and before is None:
             found = whole_nodes(problem.cover(), problem.hosts(), effort, below=price)
             bounds.append(min(price, found.bound) if found is not None else 0.0)
         # The program with as few variables for more pods has nothing to add to the one for few.
-        if max(bounds) == best:
+        if not few or max(bounds) == bound:
             bounds.append(program.solve_whole(effort, price) or 0.0)
     # A bound above what the plan costs would be wrong: programs of whole numbers are not trusted then.
     bound = max(each for each in bounds if each <= max(price * (1 + SAME), bound))
