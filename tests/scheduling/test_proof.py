@@ -1,5 +1,7 @@
 """Every plan says what it costs, what any plan costs at least, and by how much the two may differ."""
 
+from collections import Counter
+
 import pytest
 
 from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE
@@ -109,3 +111,53 @@ def test_where_pods_have_wishes_the_largest_come_first_all_the_same():
     wishful = pods(1, name="wishful", preferred_terms=((1, term(needs(INSTANCE_TYPE, "In", "t32"))),))
     made = plan(*mixed(), wishful, types=SIZES, policy=Policy(time_box=1e-9))
     assert made.cost_per_hour > 1.4 * made.lower_bound
+
+
+#: Nodes of the first kind cost three times as much.
+KINDS = (instance_type("dear", 4, 16, price=0.3), instance_type("cheap", 4, 16, price=0.1))
+
+
+def weighted(limits=None):
+    """A heavy pool that is dear, and a light one that is cheap."""
+    return [
+        pool("dear", needs(INSTANCE_TYPE, "In", "dear"), weight=10, limits=limits),
+        pool("cheap", needs(INSTANCE_TYPE, "In", "cheap"), weight=1),
+    ]
+
+
+@pytest.mark.parametrize("number", [7, 400])
+def test_no_plan_is_cheaper_where_a_heavy_pool_takes_all_pods(number):
+    made = plan(weighted(), pods(number, "900m"), types=KINDS, policy=BY_PRICE)
+    assert {new.instance_type for new in made.new_nodes} == {"dear"}
+    assert made.lower_bound == pytest.approx(made.cost_per_hour, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("limits", "fields"),
+    [
+        ({"nodes": "1"}, {}),
+        (None, {"preferred_terms": ((1, term(needs(INSTANCE_TYPE, "In", "cheap"))),)}),
+        (
+            None,
+            {
+                "required_terms": (
+                    term(needs(INSTANCE_TYPE, "In", "dear")),
+                    term(needs(INSTANCE_TYPE, "In", "cheap")),
+                )
+            },
+        ),
+    ],
+    ids=["limits", "preferences", "alternatives"],
+)
+def test_where_a_light_pool_may_take_pods_the_bound_counts_its_prices(limits, fields):
+    made = plan(weighted(limits), pods(12, "900m", **fields), types=KINDS, policy=BY_PRICE)
+    cheap = plan(weighted()[1], pods(12, "900m"), types=KINDS, policy=BY_PRICE)
+    assert made.lower_bound <= cheap.cost_per_hour + 1e-9
+
+
+def test_only_pods_that_a_heavy_pool_takes_are_priced_by_it():
+    """Others ask for the light pool's type."""
+    light = pods(12, "900m", name="light", selector={INSTANCE_TYPE: "cheap"})
+    made = plan(weighted(), light, pods(12, "900m"), types=KINDS, policy=BY_PRICE)
+    assert Counter(new.instance_type for new in made.new_nodes) == {"dear": 3, "cheap": 3}
+    assert made.lower_bound == pytest.approx(made.cost_per_hour, rel=1e-4)

@@ -70,6 +70,7 @@ from nodeless.scheduling.first_fit.planned import planned
 from nodeless.scheduling.meter import Meter, Shares
 from nodeless.scheduling.optimizer.balances import balances_of
 from nodeless.scheduling.optimizer.bound import lower_bound
+from nodeless.scheduling.optimizer.bound_problem import Placed
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.repacking import Packed, repack
@@ -311,8 +312,17 @@ def _bound(
         return None
     classes, meter = inputs.classes, inputs.meter
     meter.allow(_BOUND * policy.deadline)
+    weights = {table.pool.key: table.pool.weight for table in inputs.usable}
+    bought = {key: weights[str(node.pool)] for node in launched for key in node.pods}
     return lower_bound(
-        [(pods, sum(key not in refused for key in pods.pods)) for pods in classes],
+        [
+            Placed(
+                pods,
+                sum(key not in refused for key in pods.pods),
+                min((bought[key] for key in pods.pods if key in bought), default=float("inf")),
+            )
+            for pods in classes
+        ],
         ExistingNodeRepack(first_fit.existing, first_fit.placements, classes),
         first_fit.budgets,
         inputs.usable,

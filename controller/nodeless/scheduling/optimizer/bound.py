@@ -8,7 +8,8 @@ The largest of some bounds, each of which leaves out something that plans must k
 - fractions of nodes that are filled with whole pods (`configuration_bound`): it knows what is lost because
   pods are not divided, how many may be on one host, and what rules say of zones.
 
-Other rules across nodes, weights of pools and preferences are left out by all of them.
+Weights of pools are followed where no limit, rule or preference of pods can lead to a lighter one. Other
+rules across nodes and preferences are left out by all of them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +18,13 @@ from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.balances import Balance
-from nodeless.scheduling.optimizer.bound_problem import problem_by_zone, problem_of
+from nodeless.scheduling.optimizer.bound_problem import Placed, problem_by_zone, problem_of
 from nodeless.scheduling.optimizer.configuration_bound import configuration_bound
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.resource_program import program_of
 from nodeless.scheduling.optimizer.whole_nodes import SAME, whole_nodes
 from nodeless.scheduling.optimizer.work_budget import Effort
-from nodeless.scheduling.pods.classes import PodClass
 
 #: What rounding in the simplex may add to the bound, as a share.
 _ROUNDING = 1e-7
@@ -37,7 +37,7 @@ _CONFIGURATIONS = 0.6
 
 
 def lower_bound(
-    classes: Iterable[tuple[PodClass, int]],
+    placed: Iterable[Placed],
     standing: ExistingNodeRepack,
     budgets: RemainingLimits,
     tables: Sequence[PoolTable],
@@ -50,7 +50,7 @@ def lower_bound(
     """Dollars an hour that no plan for these numbers of pods can go below.
 
     Args:
-        classes: The pods, and how many of each class are placed.
+        placed: The pods.
         standing: The existing nodes.
         budgets: The limits of pools.
         tables: The usable pools, heaviest first.
@@ -63,10 +63,10 @@ def lower_bound(
     Returns:
         None when it is not found, or not within what `meter` allows.
     """
-    numbers = [(pods, number) for pods, number in classes if number]
-    if not numbers:
+    placed = [each for each in placed if each.number]
+    if not placed:
         return 0.0
-    problem = problem_of(numbers, standing, budgets, tables, meter)
+    problem = problem_of(placed, standing, budgets, tables, meter)
     if problem is None:
         return None if meter.over else 0.0
     program = program_of(problem)
@@ -75,13 +75,13 @@ def lower_bound(
         return None
     proved = price * (1 - SAME)
     bounds = [bound]
-    few = sum(number for _, number in numbers) <= _WHOLE_PODS or len(numbers) <= _WHOLE_CLASSES
+    few = sum(each.number for each in placed) <= _WHOLE_PODS or len(placed) <= _WHOLE_CLASSES
     few = few and program.nodes < _MANY_NODES and not (problem.alike > 1 and problem.hosts().count)
     before = known.of(problem.cover(), problem.hosts()) if bound < proved and few else None
     if before is not None:
         bounds.append(min(price, before))
     if max(bounds) < proved and known.configurations is not None:
-        by_zone = problem_by_zone(numbers, standing, budgets, tables, meter, balances)
+        by_zone = problem_by_zone(placed, standing, budgets, tables, meter, balances)
         # Of few pods, whole nodes say more wherever zones do not matter.
         if by_zone is not None or not few:
             closest = by_zone or problem

@@ -30,9 +30,17 @@ _PAIR = 20e-9
 _ALTERNATIVES, _LIMITS = 32, 32
 #: Classes, once for each zone, beyond which it is not said how many pods are in which.
 _MOST_BY_ZONE = 1000
-Numbers = Sequence[tuple[PodClass, int]]
-"""How many pods of each class are placed."""
 _Owner = tuple[PodClass, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Pods of a class that a plan places."""
+
+    pods: PodClass
+    number: int
+    lightest: float = np.inf
+    """The weight of the lightest pool of which it buys nodes for them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +124,7 @@ class BoundProblem:
 
 
 def problem_of(
-    numbers: Numbers,
+    placed: Sequence[Placed],
     standing: ExistingNodeRepack,
     budgets: RemainingLimits,
     tables: Sequence[PoolTable],
@@ -125,18 +133,18 @@ def problem_of(
     """The pods, wherever they may be; None where they are more than `meter` allows, or none.
 
     Args:
-        numbers: How many pods of each class are placed.
+        placed: The pods.
         standing: The existing nodes.
         budgets: The limits of pools.
         tables: The usable pools, heaviest first.
         meter: Counts the work on it.
     """
-    items = _items(numbers, tables, meter)
+    items = _items(placed, tables, meter)
     return _problem(items, [(item.pods, None) for item in items], standing, budgets, meter)
 
 
 def problem_by_zone(
-    numbers: Numbers,
+    placed: Sequence[Placed],
     standing: ExistingNodeRepack,
     budgets: RemainingLimits,
     tables: Sequence[PoolTable],
@@ -146,17 +154,17 @@ def problem_by_zone(
     """The pods, and how many may be in which zone; None where no rule says so, or they are too many.
 
     Args:
-        numbers: How many pods of each class are placed.
+        placed: The pods.
         standing: The existing nodes.
         budgets: The limits of pools.
         tables: The usable pools, heaviest first.
         meter: Counts the work on it.
         balances: Finds what rules say.
     """
-    if not any(number and keeps_balance(pods) for pods, number in numbers):
+    if not any(each.number and keeps_balance(each.pods) for each in placed):
         return None
-    coming = dict(numbers)
-    every = _items(numbers, tables, meter)
+    coming = {each.pods: each.number for each in placed}
+    every = _items(placed, tables, meter)
     left_out = coming.keys() - {item.pods for item in every}
     found = [
         replace(balance, coming=sum(coming.get(pods, 0) for pods in balance.members))
@@ -206,16 +214,17 @@ def _problem(
     return BoundProblem(items, owners, kinds, shapes, room, alike, left)
 
 
-def _items(numbers: Numbers, tables: Sequence[PoolTable], meter: Meter) -> list[Item]:
+def _items(placed: Sequence[Placed], tables: Sequence[PoolTable], meter: Meter) -> list[Item]:
     """An item for each class and alternative of its required terms."""
     items = []
-    for pods, number in numbers:
+    for each in placed:
+        pods, number = each.pods, each.number
         if not number or len(pods.demand.required) > _ALTERNATIVES or _many_limits(pods):
             # A bound for fewer pods is a bound for all.
             continue
         if meter.over:
             break
-        open_to = _open_to(pods, tables)
+        open_to = _without_lighter(each, _open_to(pods, tables))
         for node_requirements in pods.demand.required:
             items.append(Item(pods, node_requirements, pods.hard_rules, open_to, pods.pods[:number]))
     return items
@@ -237,6 +246,25 @@ def _open_to(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[PoolTable, ..
         for table in welcoming
     )
     return welcoming if surely else tolerant
+
+
+def _without_lighter(placed: Placed, tables: tuple[PoolTable, ...]) -> tuple[PoolTable, ...]:
+    """The pools that weights leave open: none that is lighter than one which surely takes the pods.
+
+    Of classes with rules, preferences or alternatives it is not sure which pool takes them.
+    """
+    pods = placed.pods
+    if pods.rules or pods.daemon_rules or pods.demand.preferred or len(pods.demand.required) > 1:
+        return tables
+    endless = (
+        table.pool.weight
+        for table in tables
+        if not (table.limit_names or table.wanted) and table.fresh(pods, pods.demand.required[0])
+    )
+    heaviest = max(endless, default=None)
+    if heaviest is None or placed.lightest < heaviest:
+        return tables
+    return tuple(table for table in tables if table.pool.weight >= heaviest)
 
 
 def _within(item: Item, zone: str | None) -> Item | None:
