@@ -35,7 +35,7 @@ _ROUNDS, _GENERATION = 80, 0.55
 #: How much of the last values is kept in the smoothed ones.
 _SMOOTH = 0.6
 #: The part of the effort for new configurations that a round of exact pricing may take.
-_EXACT = 0.2
+_EXACT = 0.1
 #: The part of what it costs that a configuration of use is worth at least.
 _CLOSE_TO_COST = 0.98
 #: Rounds in a row that may find nothing.
