@@ -258,7 +258,7 @@ def _on_path(report: Report) -> dict[str, Path] | None:
 def _complete(source: str, found: dict[str, Path], report: Report) -> dict[str, Path] | None:
     missing = [name for name in CONTROL_PLANE_PROGRAMS if name not in found]
     if missing:
-        report(f"{source} lacks {', '.join(missing)}: the control plane is taken from elsewhere")
+        report(f"{source} lacks {', '.join(missing)}, so another control plane is used")
         return None
     return found
 

@@ -76,7 +76,7 @@ def hold_lock(name: str, report: Report) -> Iterator[None]:
         since = time.monotonic()
         while not _try_lock(lock.fileno()):
             waited = time.monotonic() - since
-            report(f"waiting for another process that makes {name}: {waited:.0f} s", transient=True)
+            report(f"waiting for another process that builds {name}: {waited:.0f} s", transient=True)
             time.sleep(_LOCK_POLL_SECONDS)
         yield
 

@@ -52,7 +52,7 @@ def run_command(
     arguments: list[str] | None = None,
     *,
     faults: tuple[type[Exception], ...] = FAULTS,
-    interrupted: str = "everything is taken down",
+    interrupted: str = "everything was stopped",
 ) -> int:
     """Run what the parsed arguments name as `run`; give the exit code.
 
@@ -93,25 +93,33 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--tests",
         action="store_true",
-        help="what the tests need besides: Prometheus, OpenTofu, actionlint, krew, "
+        help="also build what only the tests need: Prometheus, OpenTofu, actionlint, krew, "
         "Pulumi's language hosts, Karpenter's charts, Kueue",
     )
     build.set_defaults(run=_build)
-    which = commands.add_parser("which", help="print where a program is; it is built where there is none")
+    which = commands.add_parser("which", help="print the path of a program; it is built first if necessary")
     which.add_argument("program", choices=[*_PROGRAMS])
     which.set_defaults(run=_which)
-    up = commands.add_parser("up", help="bring the environment up and leave it running until Ctrl-C")
-    up.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
+    up = commands.add_parser("up", help="start the environment and keep it running until Ctrl-C")
     up.add_argument(
-        "--directory", type=Path, help="for logs, kubeconfig and state; a temporary one by default"
+        "--boot-seconds", type=float, default=2.0, help="seconds from an instance's launch to its node"
     )
-    up.add_argument("--port", type=int, help="of the API server; a free one by default")
-    up.add_argument("--aws-port", type=int, help="of the local AWS; a free one by default")
-    up.add_argument("--no-stack", action="store_true", help="without the Pulumi stack: no controller")
+    up.add_argument(
+        "--directory", type=Path, help="folder for logs, kubeconfig and state; a temporary one by default"
+    )
+    up.add_argument("--port", type=int, help="port of the API server; a free one by default")
+    up.add_argument("--aws-port", type=int, help="port of the local AWS; a free one by default")
+    up.add_argument(
+        "--no-stack", action="store_true", help="do not deploy the Pulumi stack, so no controller runs"
+    )
     up.set_defaults(run=_up)
-    demo = commands.add_parser("demo", help="run the labs on a new environment and take it down")
-    demo.add_argument("--json", action="store_true", help="results as JSON on stdout, the rest on stderr")
-    demo.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
+    demo = commands.add_parser("demo", help="run the labs in a new environment and stop it afterwards")
+    demo.add_argument(
+        "--json", action="store_true", help="print the results as JSON on stdout, everything else on stderr"
+    )
+    demo.add_argument(
+        "--boot-seconds", type=float, default=2.0, help="seconds from an instance's launch to its node"
+    )
     demo.set_defaults(run=_demo)
     return parser
 
@@ -155,7 +163,7 @@ def _up(options: argparse.Namespace) -> int:
         for name, value in environment.variables().items():
             print(f"export {name}={value}")  # noqa: T201 - to be evaluated by a shell
         sys.stdout.flush()
-        environment.report("the environment is up; Ctrl-C takes it down")
+        environment.report("the environment is running; press Ctrl-C to stop it")
         signal.pause()
     return 0
 

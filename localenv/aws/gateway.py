@@ -275,7 +275,7 @@ def _unsupported_error(error: NotImplementedError) -> AwsError:
     named = re.search(r"[Ff]ilter.*?'([^']+)'", text)
     if named:
         return AwsError("InvalidParameterValue", f"The filter '{named[1]}' is invalid")
-    return AwsError("NotImplemented", f"the local AWS does not do this: {text}", 501)
+    return AwsError("NotImplemented", f"the local AWS does not support this: {text}", 501)
 
 
 def _as_aws_error(error: ClientError) -> AwsError:

@@ -43,7 +43,7 @@ def interrupt(state: LocalState, moto: MotoServer, document: Mapping[str, Any]) 
     region = str(document.get("region") or state.region)
     instance = _instance(moto, region, instance_id)
     if kind == "spot" and instance.get("InstanceLifecycle") != "spot":
-        raise ValueError(f"{instance_id} is no spot instance: EC2 does not interrupt it")
+        raise ValueError(f"{instance_id} is not a spot instance, so EC2 does not interrupt it")
     event = _event(kind, region, instance, str(document.get("state") or "stopping"))
     _put(moto, region, event)
     if kind == "spot":

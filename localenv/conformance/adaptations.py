@@ -137,7 +137,7 @@ def adapt_files(texts: Mapping[str, str], adaptations: Iterable[Adaptation]) -> 
     for adaptation in adaptations:
         if not is_adaptable(adaptation.file):
             raise AdaptationFailed(
-                f"{adaptation.file} is no environment code: only {_adaptable()} may be adapted"
+                f"{adaptation.file} is not environment code: only {_adaptable()} may be adapted"
             )
         text = changed.get(adaptation.file, texts.get(adaptation.file, ""))
         if adaptation.old not in text:

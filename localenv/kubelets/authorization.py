@@ -31,10 +31,10 @@ def mapped_roles(config_map: str) -> list[str]:
     try:
         entries = yaml.safe_load(config_map) or []
     except yaml.YAMLError as error:
-        raise ValueError(f"aws-auth mapRoles is no YAML: {error}") from None
+        raise ValueError(f"mapRoles in aws-auth is not valid YAML: {error}") from None
     if not isinstance(entries, list):
         raise ValueError(  # noqa: TRY004 - content of a document, not an argument
-            "aws-auth mapRoles is no list; hint: each entry has rolearn, username, groups"
+            "mapRoles in aws-auth is not a list; hint: each entry has rolearn, username, groups"
         )
     return [entry["rolearn"] for entry in entries if "system:nodes" in (entry.get("groups") or [])]
 

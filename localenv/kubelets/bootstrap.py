@@ -102,7 +102,7 @@ def parse_flags(arguments: str | Iterable[str]) -> dict[str, str]:
         word = words[index]
         index += 1
         if not word.startswith("--"):
-            raise UserDataError(f"kubelet argument {word!r} is no flag; hint: write --name=value")
+            raise UserDataError(f"kubelet argument {word!r} is not a flag; hint: write --name=value")
         name, separator, value = word[2:].partition("=")
         if not separator:
             if index < len(words) and not words[index].startswith("--"):
@@ -161,7 +161,7 @@ def as_count(name: str, value: object) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise UserDataError(f"{name} {value!r} is no number") from None
+        raise UserDataError(f"{name} {value!r} is not a number") from None
 
 
 def from_flags(

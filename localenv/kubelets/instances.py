@@ -266,7 +266,7 @@ class Instances:
         try:
             same = same_certificates(bootstrap.certificate_authority or "", self._api.authority)
         except ValueError as error:
-            raise UserDataError(f"its cluster CA is no certificate: {error}") from None
+            raise UserDataError(f"its cluster CA is not a certificate: {error}") from None
         if not same:
             raise UserDataError(
                 "its cluster CA is not the cluster's; hint: give certificateAuthority.data as it is"

@@ -195,7 +195,7 @@ def _node_config(part: str) -> dict[str, Any] | None:
     try:
         document = yaml.safe_load(part)
     except yaml.YAMLError as error:
-        raise UserDataError(f"the NodeConfig is no YAML: {error}") from None
+        raise UserDataError(f"the NodeConfig is not valid YAML: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != "NodeConfig":
         return None
     return document

@@ -75,7 +75,7 @@ class Command:
         assert alive(started) == []
         assert not memory.exists()
         assert [*self.home.rglob("*")] == []
-        assert self.told().splitlines()[-1] == "localenv: interrupted; everything is taken down"
+        assert self.told().splitlines()[-1] == "localenv: interrupted; everything was stopped"
         assert "Traceback" not in self.told()
 
 

@@ -108,7 +108,7 @@ def _refuse_other(call: Call, instance_id: str) -> None:
             spot = instance.get("InstanceLifecycle") == "spot"
             if spot and instance["State"]["Name"] in ("pending", "running"):
                 return
-    raise AwsError("ResourceNotFoundException", f"{instance_id} is no spot instance that runs", 404)
+    raise AwsError("ResourceNotFoundException", f"{instance_id} is not a running spot instance", 404)
 
 
 HANDLERS: Handlers = {

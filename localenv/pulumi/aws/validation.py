@@ -70,7 +70,7 @@ def _json(value: Any) -> str:
     try:
         json.loads(value)
     except ValueError as error:
-        return f"is no JSON: {error}"
+        return f"is not valid JSON: {error}"
     return ""
 
 
@@ -85,7 +85,7 @@ def _network(least: int = 0, most: int = 32) -> Check:
         try:
             prefix = ipaddress.ip_network(value).prefixlen
         except ValueError as error:
-            return f"{value!r} is no range of addresses: {error}"
+            return f"{value!r} is not a range of addresses: {error}"
         return "" if least <= prefix <= most else f"{value!r} is not between /{least} and /{most}"
 
     return check
@@ -113,12 +113,12 @@ def _all(*checks: Check) -> Check:
 _arn = _matching(
     r"|arn:aws(-[a-z]+)*:[^:]*:([a-z]{2}(-[a-z]+)+-\d{1,2})?"
     r":(aws|aws-managed|third-party|aws-marketplace|\d{12}|cw.{10})?:.+",
-    "is no ARN",
+    "is not an ARN",
 )
-_cluster = _matching(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}", "is no name of an EKS cluster")
+_cluster = _matching(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}", "is not a name of an EKS cluster")
 _given = _matching(r".+", "is empty")
 _not_an_arn = _matching(r"(?!arn:).{1,128}", "is not the name of a role")
-_private = _matching(r"(10|172\.(1[6-9]|2\d|3[01])|192\.168)\..*", "is no private range")
+_private = _matching(r"(10|172\.(1[6-9]|2\d|3[01])|192\.168)\..*", "is not a private range")
 _range4 = _network()
 _sources = ("cidrBlocks", "ipv6CidrBlocks")
 _conflicts = _one_of("NONE", "OVERWRITE")
@@ -155,7 +155,7 @@ CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
     "aws:iam/policy:Policy": {"name": _name_check(128), "policy": _policy},
     "aws:iam/instanceProfile:InstanceProfile": {"name": _name_check(128)},
     "aws:iam/openIdConnectProvider:OpenIdConnectProvider": {
-        "url": _matching(r"https://[^?]+", "is no https address without a query"),
+        "url": _matching(r"https://[^?]+", "is not an https address without a query"),
         "clientIdLists": _each(_all(_given, _at_most(255))),
         "thumbprintLists": _each(_matching(r".{40}", "is not 40 characters long")),
     },
@@ -213,7 +213,7 @@ CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
         "clusterName": _cluster,
         "addonVersion": _matching(
             r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?",
-            "is no semantic version",
+            "is not a semantic version",
         ),
         "resolveConflictsOnCreate": _conflicts,
         "resolveConflictsOnUpdate": _one_of("NONE", "OVERWRITE", "PRESERVE"),

@@ -117,7 +117,7 @@ def parse(text: str) -> Dockerfile:
         else:
             raise DockerfileError(f"line {instruction.line}: {instruction.name} before the first FROM")
     if not stages:
-        raise DockerfileError("there is no FROM")
+        raise DockerfileError("the Dockerfile has no FROM")
     return Dockerfile(arguments, tuple(_stage(begin, tuple(rest)) for begin, rest in stages))
 
 
@@ -142,7 +142,7 @@ def _instructions(text: str) -> Iterator[Instruction]:
         name, _, rest = pending.partition(" ")
         pending = ""
         if name.upper() not in INSTRUCTIONS:
-            raise DockerfileError(f"line {begin}: {name} is no instruction that is carried out here")
+            raise DockerfileError(f"line {begin}: {name} is an instruction that is not supported here")
         if "<<" in rest:
-            raise DockerfileError(f"line {begin}: here documents are not carried out here")
+            raise DockerfileError(f"line {begin}: here documents are not supported here")
         yield Instruction(begin, name.upper(), rest.strip())

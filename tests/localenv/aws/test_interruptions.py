@@ -66,7 +66,7 @@ def test_other_warnings_are_sent_and_end_nothing(
 
 def test_only_what_exists_and_is_spot_can_be_interrupted(aws: LocalAws, world: World) -> None:
     instance = launched(world)
-    with pytest.raises(ValueError, match="is no spot instance"):
+    with pytest.raises(ValueError, match="is not a spot instance"):
         aws.interrupt(instance)
     with pytest.raises(ValueError, match="no instance i-0123456789abcdef0"):
         aws.interrupt("i-0123456789abcdef0")

@@ -89,8 +89,8 @@ def test_assets_without_a_scheduler_are_named_and_passed_over(
 
     assert found == {name: on_path / name for name in CONTROL_PLANE_PROGRAMS}
     assert said.lines == [
-        f"KUBEBUILDER_ASSETS={assets} lacks kube-scheduler, kube-controller-manager: "
-        "the control plane is taken from elsewhere"
+        f"KUBEBUILDER_ASSETS={assets} lacks kube-scheduler, kube-controller-manager, "
+        "so another control plane is used"
     ]
 
 

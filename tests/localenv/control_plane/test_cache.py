@@ -97,7 +97,7 @@ def test_a_second_process_waits_for_the_first_and_says_so() -> None:
     second.join(10)
 
     assert [path.name for path in got] == ["entry-3"]
-    assert said[0].startswith("waiting for another process that makes entry-3")
+    assert said[0].startswith("waiting for another process that builds entry-3")
 
 
 def test_a_killed_holder_frees_its_lock() -> None:

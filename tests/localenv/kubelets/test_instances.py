@@ -101,7 +101,7 @@ def test_an_instance_with_the_address_of_one_that_is_still_going_waits_and_then_
     [
         ("no bootstrap", "no bootstrap found"),
         ("a label kubelets may not set", "kubelet refuses --node-labels node-role.kubernetes.io/x"),
-        ("a wrong CA", "its cluster CA is no certificate"),
+        ("a wrong CA", "its cluster CA is not a certificate"),
         ("another cluster", "knows no cluster 'elsewhere'"),
         ("a role without access", "has no access entry and no line in aws-auth"),
     ],

@@ -148,7 +148,7 @@ def test_powershell_may_call_the_script_by_a_variable_and_quote_as_it_likes(call
             "/etc/eks/bootstrap.sh lab --kubelet-extra-args '--register-with-taints=a=b:Never'",
             "taint 'a=b:Never'",
         ),
-        ("/etc/eks/bootstrap.sh lab --kubelet-extra-args '--max-pods=many'", "'many' is no number"),
+        ("/etc/eks/bootstrap.sh lab --kubelet-extra-args '--max-pods=many'", "'many' is not a number"),
         (
             "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {cluster: {name: lab}}",
             "apiServerEndpoint",

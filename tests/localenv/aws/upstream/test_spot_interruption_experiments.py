@@ -54,7 +54,7 @@ def test_an_experiment_warns_of_each_of_its_spot_instances(
 def test_an_experiment_interrupts_no_on_demand_instance(aws: LocalAws, world: World) -> None:
     ids = instance_ids(world.fleet(world.config(world.launch_template(), ["m5.large"])))
     identifier = template(aws, world, ids)
-    with pytest.raises(ClientError, match="no spot instance that runs"):
+    with pytest.raises(ClientError, match="not a running spot instance"):
         aws.client("fis").start_experiment(experimentTemplateId=identifier)
 
 
