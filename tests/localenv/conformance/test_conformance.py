@@ -93,7 +93,7 @@ def test_a_file_that_is_missing_or_one_too_many_is_refused(source):
 
 @pytest.mark.parametrize("file", [SUITE, "pkg/apis/v1/labels.go", "test/pkg/other/x.go", "../x.go"])
 def test_nothing_but_environment_code_may_be_adapted(file):
-    with pytest.raises(AdaptationFailed, match="is no environment code"):
+    with pytest.raises(AdaptationFailed, match="is not environment code"):
         adapt_files({file: "old"}, [Adaptation(file, "old", "new", "why")])
 
 

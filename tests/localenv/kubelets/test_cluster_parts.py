@@ -174,7 +174,7 @@ def test_only_roles_for_nodes_are_mapped_and_without_their_path() -> None:
 
     assert mapped_roles(text) == ["arn:aws:iam::1:role/node"]
     assert without_path("arn:aws:iam::1:role/team/x/node") == "arn:aws:iam::1:role/node"
-    with pytest.raises(ValueError, match="no list"):
+    with pytest.raises(ValueError, match="not a list"):
         mapped_roles("a: b")
 
 
