@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE
+from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE, PROVISIONER_NAME, ZONE
 from nodeless.model.requirements import Requirement
 from nodeless.scheduling import FEWEST_NODES, Policy
-from tests.scheduling.factories import beside, instance_type, needs, node, plan, pods, pool, term
+from tests.scheduling.factories import beside, instance_type, needs, node, plan, pods, pool, spread, term
 
 BY_PRICE, BY_NODES, QUICK = Policy(), Policy(packing=FEWEST_NODES), Policy(time_box=0)
 
@@ -161,3 +161,28 @@ def test_only_pods_that_a_heavy_pool_takes_are_priced_by_it():
     made = plan(weighted(), light, pods(12, "900m"), types=KINDS, policy=BY_PRICE)
     assert Counter(new.instance_type for new in made.new_nodes) == {"dear": 3, "cheap": 3}
     assert made.lower_bound == pytest.approx(made.cost_per_hour, rel=1e-4)
+
+
+@pytest.mark.parametrize("limit", ["4", "16", "100"])
+def test_a_pool_that_is_over_its_limit_takes_nothing_from_the_bound(limit):
+    """Sixteen CPUs are in use, and there is no room on them."""
+    things = [
+        pool("full", limits={"cpu": limit}),
+        *(
+            node(f"n{index}", cpu="0", labels={PROVISIONER_NAME: "full"}, capacity={"cpu": 8000})
+            for index in range(2)
+        ),
+    ]
+    wanted = [
+        pods(
+            3,
+            f"{300 + 70 * number}m",
+            f"{200 + 30 * number}Mi",
+            name=f"w{number}",
+            spread=(spread(ZONE, f"w{number}"),),
+        )
+        for number in range(30)
+    ]
+    made = plan(*things, pool("open"), *wanted, types=SIZES, policy=BY_PRICE)
+    assert not made.refusals
+    assert made.cost_per_hour * 0.9 < made.lower_bound <= made.cost_per_hour + 1e-9

@@ -87,7 +87,7 @@ def caps_of(
     for number, amounts in enumerate(left):
         for position, amount in enumerate(amounts):
             rows[number, position] = len(caps)
-            caps.append(float(amount))
+            caps.append(float(max(0, amount)))
     uses = [
         {rows[int(number), position]: float(amount) for position, amount in enumerate(charge) if amount > 0}
         for number, charge in zip(shapes.pool, shapes.charge, strict=True)
