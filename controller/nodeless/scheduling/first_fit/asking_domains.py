@@ -96,11 +96,7 @@ class DomainRules:
                 if table.refuses(pods.shape.tolerations, soft=True) is not None:
                     continue
                 for at, value in enumerate(values):
-                    for node_requirements in pods.demand.required:
-                        bound = node_requirements_of((*node_requirements.expressions, in_domain(key, value)))
-                        fresh = table.fresh(pods, bound) if isinstance(bound, NodeRequirements) else None
-                        if fresh is not None:
-                            fits[index, :, at] |= fresh[0].types & (fresh[1] > 0)
+                    fits[index, :, at] = _makes(table, pods, pods.demand.required, (in_domain(key, value),))
             found.append(fits)
         return found
 
@@ -268,10 +264,20 @@ def beside_daemons_on(
     table: PoolTable, pods: PodClass, rule: Affinity, within: Sequence[Requirement] = ()
 ) -> Mask:
     """The types of a pool of which a new node gets pods of DaemonSets that satisfy an affinity of a class."""
-    types: Mask = np.zeros(len(table.table), dtype=np.bool_)
     alternatives, others = beside_daemons(pods, pods.demand.required, pods.hard_rules)
     if rule in others.affinity or table.refuses(pods.shape.tolerations, soft=True) is not None:
-        return types
+        alternatives = ()
+    return _makes(table, pods, alternatives, within)
+
+
+def _makes(
+    table: PoolTable,
+    pods: PodClass,
+    alternatives: Iterable[NodeRequirements],
+    within: Sequence[Requirement],
+) -> Mask:
+    """The types of a pool of which nodes in some domains meet any of some requirements and hold a pod."""
+    types: Mask = np.zeros(len(table.table), dtype=np.bool_)
     for node_requirements in alternatives:
         bound = node_requirements_of((*node_requirements.expressions, *within))
         fresh = table.fresh(pods, bound) if isinstance(bound, NodeRequirements) else None
