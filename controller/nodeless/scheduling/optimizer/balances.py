@@ -35,7 +35,6 @@ class Balance:
     skew: int
     grows: bool
     """Whether more may be in a zone the more are in the emptiest one; otherwise `skew` is all."""
-
     coming: int = 0
     """How many pods come in all."""
 

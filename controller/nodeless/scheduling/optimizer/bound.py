@@ -18,7 +18,7 @@ from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.balances import Balance
-from nodeless.scheduling.optimizer.bound_problem import Placed, problem_by_zone, problem_of
+from nodeless.scheduling.optimizer.bound_problem import Placed, by_zone, problem_of
 from nodeless.scheduling.optimizer.configuration_bound import configuration_bound
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.known import Known
@@ -81,10 +81,10 @@ def lower_bound(
     if before is not None:
         bounds.append(min(price, before))
     if max(bounds) < proved and known.configurations is not None:
-        by_zone = problem_by_zone(placed, standing, budgets, tables, meter, balances)
+        divided = by_zone(problem, placed, standing, budgets, meter, balances)
         # Of few pods, whole nodes say more wherever zones do not matter.
-        if by_zone is not None or not few:
-            closest = by_zone or problem
+        if divided is not None or not few:
+            closest = divided or problem
             own = Effort(_CONFIGURATIONS * effort.left)
             effort.left -= own.left
             bounds.append(configuration_bound(closest, known.configurations(closest, own), own, proved))

@@ -143,29 +143,28 @@ def problem_of(
     return _problem(items, [(item.pods, None) for item in items], standing, budgets, meter)
 
 
-def problem_by_zone(
+def by_zone(
+    problem: BoundProblem,
     placed: Sequence[Placed],
     standing: ExistingNodeRepack,
     budgets: RemainingLimits,
-    tables: Sequence[PoolTable],
     meter: Meter,
     balances: Callable[[], Sequence[Balance]],
 ) -> BoundProblem | None:
-    """The pods, and how many may be in which zone; None where no rule says so, or they are too many.
+    """The same, with how many pods may be in which zone; None where no rule says so, or they are too many.
 
     Args:
-        placed: The pods.
+        problem: The pods, wherever they may be.
+        placed: The pods that it was made of.
         standing: The existing nodes.
         budgets: The limits of pools.
-        tables: The usable pools, heaviest first.
         meter: Counts the work on it.
         balances: Finds what rules say.
     """
-    if not any(each.number and keeps_balance(each.pods) for each in placed):
+    if not any(map(keeps_balance, (each.pods for each in placed))):
         return None
     coming = {each.pods: each.number for each in placed}
-    every = _items(placed, tables, meter)
-    left_out = coming.keys() - {item.pods for item in every}
+    left_out = coming.keys() - {item.pods for item in problem.items}
     found = [
         replace(balance, coming=sum(coming.get(pods, 0) for pods in balance.members))
         for balance in balances()
@@ -177,22 +176,22 @@ def problem_by_zone(
             zones.setdefault(pods, set()).update(balance.zones)
     parts = [
         (within, (item.pods, zone))
-        for item in every
+        for item in problem.items
         for zone in (sorted(zones[item.pods]) if item.pods in zones else (None,))
         if (within := _within(item, zone)) is not None
     ]
     if not found or len(parts) > _MOST_BY_ZONE:
         return None
     items, owners = [item for item, _ in parts], [owner for _, owner in parts]
-    problem = _problem(items, owners, standing, budgets, meter)
-    if problem is None:
+    divided = _problem(items, owners, standing, budgets, meter)
+    if divided is None:
         return None
     most: dict[tuple[PodClass | None, str | None], float] = {}
     for balance in found:
         for pods, zone in product(balance.members, balance.zones):
             most[pods, zone] = min(most.get((pods, zone), np.inf), balance.most_in(zone))
-    kinds = [replace(kind, most=most.get((kind.pods, kind.zone), np.inf)) for kind in problem.kinds]
-    return replace(problem, kinds=kinds, balances=found)
+    kinds = [replace(kind, most=most.get((kind.pods, kind.zone), np.inf)) for kind in divided.kinds]
+    return replace(divided, kinds=kinds, balances=found)
 
 
 def _problem(

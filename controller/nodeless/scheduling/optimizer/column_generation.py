@@ -230,8 +230,8 @@ class Search:
         _, values, rents = self._solve(grown=self._grown)
         self._grown = True
         shapes, fillings = np.array(self._shape, dtype=np.intp), np.array(self._filling)
-        rent = np.array([sum(rents[row] * uses for row, uses in each.items()) for each in self._cover.uses])
-        close = fillings @ values >= _CLOSE_TO_COST * (self._cover.cost + rent)[shapes]
+        price = self._cover.cost + self._cover.rent(rents, range(len(self._cover.shapes)))
+        close = fillings @ values >= _CLOSE_TO_COST * price[shapes]
         return [(int(shapes[column]), fillings[column]) for column in np.flatnonzero(close)]
 
     def dive(self, steps: int) -> list[Chosen] | None:
@@ -375,9 +375,7 @@ class Search:
         """
         cover = self._cover
         fillings = self._fill(values, left, rows)
-        price = cover.cost[rows] + np.array(
-            [sum(rents[row] * amount for row, amount in cover.uses[shape].items()) for shape in rows]
-        )
+        price = cover.cost[rows] + cover.rent(rents, rows)
         worth = fillings @ (values if at is None else at)
         gain = worth - price
         if at is None:

@@ -102,13 +102,15 @@ def translated(
     for shape in range(len(problem.shapes)):
         places.setdefault(_what(problem.shapes, shape), []).append(shape)
     for shape, filling in configurations:
-        meant = [(kind_of[item], int(filling[item])) for item in np.flatnonzero(filling).tolist()]
         pods: Amounts = np.zeros(len(problem.kinds), dtype=np.int64)
-        for kind, number in meant:
-            if kind is not None:
-                pods[kind] += number
-        for place in places.get(_what(shapes, shape), ()) if shape < len(shapes) else ():
-            if all(kind is not None and problem.kinds[kind].allowed[place] for kind, _ in meant):
+        there: list[int] = np.flatnonzero(filling).tolist()
+        meant = [kind for each in there if (kind := kind_of[each]) is not None]
+        if shape >= len(shapes) or len(meant) < len(there):
+            continue
+        for kind, each in zip(meant, there, strict=True):
+            pods[kind] += filling[each]
+        for place in places.get(_what(shapes, shape), ()):
+            if all(problem.kinds[kind].allowed[place] for kind in meant):
                 yield place, pods
                 break
 

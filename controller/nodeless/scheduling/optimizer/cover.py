@@ -3,7 +3,7 @@
 `covering` makes it for the items of a solve, `merging` and `repacking` turn what was chosen into nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,13 @@ class Cover:
     """By pool key: how many times its price a node counts."""
     unit_worth: Values
     """First values of one unit of each resource in each pool of the shapes; shape (pools, resources)."""
+
+    def rent(self, rents: Values, rows: Iterable[int]) -> Values:
+        """What a node of each of some shapes pays for the caps, at these prices for one unit of each."""
+        return np.array(
+            [sum(rents[row] * amount for row, amount in self.uses[shape].items()) for shape in rows],
+            dtype=np.float64,
+        )
 
     def at_most(self, values: Values, left: Amounts, rows: NDArray[np.intp]) -> Values:
         """What the pods on one node of each shape are worth at most.

@@ -96,8 +96,10 @@ class Knapsacks:
         together = float(values @ self._cover.needed) if together is None else together
         cover = self._cover
         rents = rents.copy()
-        limits = [row for row in range(len(rents)) if row not in self._standing_caps()]
-        taken = np.array([sum(rents[row] * uses.get(row, 0.0) for row in limits) for uses in cover.uses])
+        # What existing nodes cost follows from what they hold.
+        for shape in np.flatnonzero(cover.standing):
+            rents[list(cover.uses[shape])] = 0.0
+        taken = cover.rent(rents, range(len(cover.shapes)))
         most, tables, settled = self._most_worth(values, taken, max(together, 1e-12), effort)
         dear = most > (cover.cost + taken) * (1 + _ENOUGH)
         fillings = list(self._fillings(tables, values, dear))
@@ -132,10 +134,6 @@ class Knapsacks:
             tables[number] = _Table(self._cover, self._most, group, steps, values)
             most[group.shapes] = np.minimum(most[group.shapes], tables[number].most)
         return most, tables, False
-
-    def _standing_caps(self) -> set[int]:
-        """The caps by which existing nodes are there once."""
-        return {row for shape in np.flatnonzero(self._cover.standing) for row in self._cover.uses[shape]}
 
     def _lost(self, most: Values, taken: Values, whole: float) -> Values:
         """By what share each shape lowers the bound, about."""
