@@ -118,7 +118,7 @@ def test_a_start_that_fails_half_way_leaves_no_process_and_no_file(
 
 def test_up_prints_how_to_use_it_and_ctrl_c_takes_everything_down(up: Callable[..., Command]) -> None:
     command = up()
-    command.wait("Ctrl-C takes it down")
+    command.wait("press Ctrl-C to stop it")
     variables = command.variables()
     api = KubernetesApi.from_kubeconfig(variables["KUBECONFIG"])
     assert len(api.list("/api/v1/namespaces/karpenter/pods")) == 2
@@ -135,5 +135,5 @@ def test_ctrl_c_while_the_stack_goes_up_takes_everything_down(up: Callable[..., 
 
 def test_sigterm_does_as_ctrl_c(up: Callable[..., Command]) -> None:
     command = up("--no-stack")
-    command.wait("Ctrl-C takes it down")
+    command.wait("press Ctrl-C to stop it")
     command.leaves_nothing_after(signal.SIGTERM)
