@@ -101,7 +101,7 @@ def test_the_best_filling_of_the_dearest_shape_is_found(shapes, items, values, l
     if best > 1.01:
         found = max(float(pods @ worth) / float(cover.cost[shape]) for shape, pods in priced.fillings)
         assert abs(found - best) < 1e-9
-        assert abs(priced.bound - float(worth @ cover.needed) / best) < 1e-6
+        assert abs(priced.bound * best / float(worth @ cover.needed) - 1) < 1e-6
 
 
 @settings(deadline=None)
