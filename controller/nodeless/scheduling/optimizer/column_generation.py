@@ -4,11 +4,13 @@
    these values, a greedy cover and the nodes of the plan to beat are the first configurations.
 2. `master` weighs the configurations against each other, its duals are new values of the pods,
    `patterns` finds fillings that are worth more than they cost at these values, and so on until
-   none is found or the effort is spent. Where none is found, the shapes that came closest are filled
-   by values that are a little off.
-3. Whole numbers by diving: what the program takes at least once is bought, else what it takes most
-   nearly once. Configurations that hold more pods than are left are dropped, new fillings are
-   found for what is left, and the program is solved again.
+   none is found or the effort is spent. Where none is found, `knapsacks` finds the best ones; where those
+   are not worth their cost or it takes too long, the shapes that came closest are filled by values that are
+   a little off.
+3. Whole numbers by diving, in a program of its own with the configurations that are of most use: what
+   the program takes at least once is bought, else what it takes most nearly once. Configurations that
+   hold more pods than are left are dropped, new fillings are found for what is left, and the program is
+   solved again.
 4. Pods that remain when the effort ends are covered greedily, by value for money.
 
 `anytime` says how long each of these takes.
@@ -35,7 +37,9 @@ _ROUNDS, _GENERATION = 80, 0.55
 #: How much of the last values is kept in the smoothed ones.
 _SMOOTH = 0.6
 #: The part of the effort for new configurations that a round of exact pricing may take.
-_EXACT = 0.1
+_EXACT = 0.3
+#: Configurations that a dive begins with.
+_DIVING = 1000
 #: The part of what it costs that a configuration of use is worth at least.
 _CLOSE_TO_COST = 0.98
 #: Rounds in a row that may find nothing.
@@ -70,8 +74,6 @@ class Search:
         self.finest = False
         """Whether the last dive rounded one node at a time."""
         self._generated = False
-        #: Only columns were added since the program was solved for all pods.
-        self._grown = True
         self._rows = cover.likely
         self._steady = cover.worth
         #: What the last filling of each shape was worth in terms of what it costs.
@@ -210,49 +212,53 @@ class Search:
                 return True
             if stalled > _STALLED:
                 return False
-            _, self.values, rents = self._solve(grown=self._grown)
-            self._grown = True
+            _, self.values, rents = self._solve(grown=True)
             self._steady = _SMOOTH * self._steady + (1 - _SMOOTH) * self.values
             found = self._price(self.values, rents, cover.needed, self._rows)
             found += self._price(self._steady, rents, cover.needed, self._rows)
             if not found:
                 self._rows = everywhere
-                found = self._price_widely(rents, turn, stalled)
-                found = found or self._price_exactly(rents, _EXACT * (effort.left - enough))
+                found = self._price_exactly(rents, _EXACT * (effort.left - enough))
+                found = found or self._price_widely(rents, turn, stalled)
             stalled = 0 if found else stalled + 1
         return True
 
     def of_use(self, more: Iterable[tuple[int, Amounts]]) -> list[tuple[int, Amounts]]:
         """Configurations that are worth nearly what they cost; `more`: further ones to look at."""
         self._add(more)
-        if not self._shape:
-            return []
-        _, values, rents = self._solve(grown=self._grown)
-        self._grown = True
-        shapes, fillings = np.array(self._shape, dtype=np.intp), np.array(self._filling)
-        price = self._cover.cost + self._cover.rent(rents, range(len(self._cover.shapes)))
-        close = fillings @ values >= _CLOSE_TO_COST * price[shapes]
-        return [(int(shapes[column]), fillings[column]) for column in np.flatnonzero(close)]
+        return [(shape, filling) for shape, filling, lost in self._nearest() if lost <= 1 - _CLOSE_TO_COST]
 
     def dive(self, steps: int) -> list[Chosen] | None:
         """Whole numbers of nodes; None when some pods find no place.
 
-        The program is afterwards as it was before, with the configurations that were found.
-
         Args:
             steps: In about so many, parts of nodes are rounded up.
         """
-        self.finest = True
-        chosen = self._dive(steps)
-        self._master.needs(self._cover.needed, self._cover.caps)
-        self._master.take_again(sorted(self._dropped))
-        self._dropped.clear()
-        self._grown = False
+        # A program with all configurations takes long to solve, and those that a dive finds are of use for
+        # what is left then only.
+        own = Search(self._cover, self._filler)
+        own.effort, own.covered, own.values = self.effort, self.covered, self.values
+        own._add((shape, filling) for shape, filling, _ in self._nearest()[:_DIVING])
+        chosen = own._dive(steps)
+        self.cut_short, self.finest = own.cut_short, own.finest
+        self._add((one.shape, one.filling) for one in chosen or ())
         return chosen
+
+    def _nearest(self) -> list[tuple[int, Amounts, float]]:
+        """The configurations, and what they cost beyond what they are worth as a share, the best first."""
+        if not self._shape:
+            return []
+        _, self.values, rents = self._solve(grown=True)
+        cover, shapes = self._cover, np.array(self._shape, dtype=np.intp)
+        price = np.maximum(cover.cost + cover.rent(rents, range(len(cover.shapes))), 1e-9)[shapes]
+        lost = 1 - np.array(self._filling) @ self.values / price
+        order = np.argsort(lost, kind="stable").tolist()
+        return [(self._shape[column], self._filling[column], float(lost[column])) for column in order]
 
     def _dive(self, steps: int) -> list[Chosen] | None:
         cover = self._cover
         left, caps = cover.needed.copy(), cover.caps.copy()
+        self.finest = True
         chosen: list[Chosen] = []
         whole, step = float(left @ cover.worth), 0.0
         while left.any() and self.effort.left > step:

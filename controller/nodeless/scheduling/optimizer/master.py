@@ -18,7 +18,7 @@ is counted in simplex iterations and bounded by the caller; HiGHS runs in one th
 seed, so the same columns give the same solution.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import highspy
 import numpy as np
@@ -94,11 +94,6 @@ class Master:
         """Take some configurations no more."""
         for column in columns:
             self._solver.changeColBounds(self._items + column, 0.0, 0.0)
-
-    def take_again(self, columns: Iterable[int]) -> None:
-        """Take configurations that were dropped."""
-        for column in columns:
-            self._solver.changeColBounds(self._items + column, 0.0, highspy.kHighsInf)
 
     def needs(self, needed: Amounts, caps: Values) -> None:
         """Change the right sides: what is left after configurations were taken."""
