@@ -77,13 +77,27 @@ PLAIN_SEARCH: dict[str, float | bool] = {
     "mip_heuristic_run_root_reduced_cost": False,
     "mip_allow_cut_separation_at_nodes": False,
 }
-#: Seconds for each time that a search looks whether it has to end, and for each row and column beside.
-_LOOK, _LOOK_SIZE = 0.3e-3, 0.7e-6
+#: Seconds until a search looks for the first time whether it has to end, for each row and column; for each
+#: look, and for each row and column in it.
+_BEFORE, _LOOK, _LOOK_SIZE = 0.1e-3, 0.12e-3, 0.35e-6
 
 
-def look_of(size: int) -> float:
-    """Seconds of work between two looks that `run_within` counts; `size`: rows and columns together."""
-    return _LOOK + _LOOK_SIZE * size
+def looks_within(seconds: float, size: int) -> int:
+    """How often a search may look in some seconds of work whether it has to end (`run_within`).
+
+    Args:
+        seconds: Of work, as counted.
+        size: Rows and columns together.
+
+    Returns:
+        Less than one where that does not suffice to begin.
+    """
+    return int((seconds - _BEFORE * size) / (_LOOK + _LOOK_SIZE * size))
+
+
+def seconds_of(looks: int, size: int) -> float:
+    """What so many looks take, in seconds of work."""
+    return _BEFORE * size + looks * (_LOOK + _LOOK_SIZE * size)
 
 
 def run_within(solver: highspy.Highs, checks: int) -> int:

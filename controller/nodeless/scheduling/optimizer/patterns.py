@@ -113,8 +113,8 @@ class Filler:
         active = np.arange(len(rows))
         each = active
         while len(active):
-            self.steps += 1
-            self.elements += can.size + len(active) * self.hosts.count
+            self.steps += 1 if beside is None else _STEPS_BESIDE
+            self.elements += can.size + _ELEMENTS_BESIDE * len(active) * self.hosts.count
             share = full / np.maximum(room / self._unit, 1e-9)
             weight = powers[:, :1] + powers[:, 1:2] * share + powers[:, 2:] * (share * share)
             density = (weight / full) @ size
@@ -169,6 +169,8 @@ def _fit(columns: Amounts, room: Amounts) -> Mask:
     return fits
 
 
+#: Steps that one with limits for a single node counts as, and elements that each row and limit of it does.
+_STEPS_BESIDE, _ELEMENTS_BESIDE = 2, 2
 #: Elements of an array that still stay in a core's cache.
 _ELEMENTS = 40_000
 #: Power of the balance (at most 2), and share of what fits that is taken at once.

@@ -45,7 +45,7 @@ _FEW = 60
 _WHOLE_PODS, _WHOLE_ITEMS = 150, 25
 #: Parts of the time box: for the search before that program, which only says what it has to beat, and for it;
 #: where it proves nothing, for a longer search, and for few nodes after it.
-_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.75, 0.6, 0.2
+_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.9, 0.35, 0.2
 #: Seconds for greedy covers before that program.
 _GREEDY = 0.1
 #: Seconds for that program at first, then where it has proved nothing: 0.1, 1 and 4.6 in all, and so on.

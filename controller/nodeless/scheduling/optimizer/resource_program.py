@@ -34,7 +34,7 @@ from nodeless.scheduling.capacity.highs import (
     PLAIN_SEARCH,
     bound_of,
     iterations_of,
-    look_of,
+    looks_within,
     quiet_solver,
     run_within,
     whole_numbers_of,
@@ -119,7 +119,7 @@ class ResourceProgram:
             self._solver, range(len(self._shapes)), tree, _SCALE * SAME / 10, **PLAIN_SEARCH
         )
         # The tree alone says little: most of the work may be at its first node.
-        run_within(solver, max(1, int(effort.left / look_of(columns + solver.getNumRow()))))
+        run_within(solver, max(1, looks_within(effort.left, columns + solver.getNumRow())))
         effort.spend_solving(iterations_of(solver), solver.getNumRow(), columns)
         bound = bound_of(solver)
         return None if bound is None else bound / scale

@@ -43,9 +43,10 @@ from nodeless.scheduling.capacity.highs import (
     Values,
     bound_of,
     iterations_of,
-    look_of,
+    looks_within,
     quiet_solver,
     run_within,
+    seconds_of,
     tree_of,
     tree_search,
     whole_numbers,
@@ -72,7 +73,7 @@ _LEAST_LOOKS = 40
 #: Nodes of the search tree at most.
 _MOST_TREE = 20_000
 #: How many times as much as in a program in fractions a simplex iteration takes, with all that goes with it.
-_SEARCHING = 3
+_SEARCHING = 2
 #: Simplex iterations of the program in fractions, and rounds in which it gets rows that its optimum breaks.
 _ITERATIONS, _ROUNDS, _BROKEN = 5000, 12, 1e-6
 #: Of each shape so many at once; and the parts of its room that give further units (`_Cuts`).
@@ -87,7 +88,7 @@ _NO_INDEX, _NO_VALUE = np.array([], dtype=np.int32), np.array([], dtype=np.float
 #: Fillings of one shape up to which they are listed there.
 _EACH_ALIKE = 600
 #: Seconds for a node of that tree, and each variable there; for fewer nodes none is begun.
-_NODE, _VARIABLE, _LEAST_TREE = 1e-3, 15e-6, 30
+_NODE, _VARIABLE, _LEAST_TREE = 0.7e-3, 15e-6, 30
 
 
 #: How a search ends that finds nothing below what it must count less than.
@@ -238,8 +239,8 @@ class _Program:
         program = self._program = self._program or self._in_fractions()
         if not self._cut(program, effort, below):
             return None
-        each = look_of(self.count + self._bars + program.getNumRow())
-        looks = int(effort.left / each)
+        size = self.count + self._bars + program.getNumRow()
+        looks = looks_within(effort.left, size)
         if looks < _LEAST_LOOKS:
             return None
         few = self._fits.reshape(-1) <= (ENDLESS if whole else _FEW)
@@ -248,7 +249,7 @@ class _Program:
         cutoff = below * self._scale * (1 - SAME / 10)
         options = PLAIN_SEARCH | ({"objective_bound": cutoff} if np.isfinite(cutoff) else {})
         solver = whole_numbers_of(program, columns, _MOST_TREE, _SCALE * SAME / 10, **options)
-        left = effort.left - each * run_within(solver, looks)
+        left = effort.left - seconds_of(run_within(solver, looks), size)
         effort.spend_solving(iterations_of(solver), program.getNumRow(), self.count)
         effort.left = min(effort.left, left)
         if np.isfinite(cutoff) and solver.getModelStatus() in _NOTHING:
@@ -484,10 +485,11 @@ def _places(
     if len(nodes) > _NODES:
         return None, None
     program = _Places(cover, hosts, left, nodes, effort)
-    if program.count > _PLACES or _VARIABLE * program.count * _LEAST_TREE > effort.left:
+    tree = int(min(_PLACES_TREE, effort.left / (_VARIABLE * max(1, program.count))))
+    if program.count > _PLACES or tree < _LEAST_TREE:
         return None, None
     rows, upper = program.rows(), program.upper()
-    solver = tree_search(_PLACES_TREE, 0.5)
+    solver = tree_search(tree, 0.5)
     nothing = np.zeros(program.count)
     solver.passModel(rows.of_integers(nothing, nothing, upper, highspy.ObjSense.kMinimize))
     solver.run()

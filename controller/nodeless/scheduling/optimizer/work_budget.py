@@ -10,7 +10,7 @@ from dataclasses import dataclass
 #: Seconds for a solve, for each simplex iteration in it, and for each row and column in an iteration.
 _SOLVE, _ITERATION, _ITERATION_ROW, _ITERATION_COLUMN = 300e-6, 10e-6, 80e-9, 10e-9
 #: Seconds for one step of a filling, and for each element of its arrays.
-_STEP, _STEP_ELEMENT = 45e-6, 6e-9
+_STEP, _STEP_ELEMENT = 33e-6, 10e-9
 #: Seconds for each pair of a shape and an item when it is estimated what a filling is worth at most.
 _PAIR = 20e-9
 #: Pairs that what is counted for the filling itself covers.
