@@ -52,7 +52,7 @@ _SMALL = 20
 #: There, what first fit finds no better place for is packed more thoroughly: so many pods in one pass, each
 #: set counting for some at least, with so many seconds of work for a set at most (4 ms on average for sets
 #: of a few pods).
-_THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.25
+_THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.1
 #: A fee for each node with which a plan of fewer nodes is looked for, as a part of what a node may cost.
 _FEE = 1 / 8
 #: US dollars an hour that differ only after so many digits are the same.

@@ -60,9 +60,10 @@ def _refused(plan: Plan) -> set[str]:
 def _others(
     plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner
 ) -> Iterator[Plan]:
-    """Plans with ever fewer nodes, at real prices."""
+    """Plans with ever fewer nodes, at real prices; they take together as long as the first one."""
     if policy.packing != LOWEST_PRICE:
         return
+    policy = replace(policy, time_box=policy.time_box / (len(_FEES) + 1))
     average = plan.cost_per_hour / len(plan.new_nodes)
     real = _prices(snapshot, catalog, policy)
     for part in _FEES:
