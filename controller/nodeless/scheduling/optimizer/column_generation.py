@@ -38,7 +38,7 @@ _ROUNDS, _GENERATION = 80, 0.55
 _SMOOTH = 0.6
 #: The part of the effort for new configurations that a round of exact pricing may take.
 _EXACT = 0.3
-#: Configurations that a dive begins with.
+#: Configurations that a dive begins with; where there are more, only the nodes of what it finds are kept.
 _DIVING = 1000
 #: The part of what it costs that a configuration of use is worth at least.
 _CLOSE_TO_COST = 0.98
@@ -234,14 +234,16 @@ class Search:
         Args:
             steps: In about so many, parts of nodes are rounded up.
         """
-        # A program with all configurations takes long to solve, and those that a dive finds are of use for
-        # what is left then only.
+        # A program with many configurations takes long to solve, and most of those that a dive finds are of
+        # use for what is left then only.
         own = Search(self._cover, self._filler)
         own.effort, own.covered, own.values = self.effort, self.covered, self.values
         own._add((shape, filling) for shape, filling, _ in self._nearest()[:_DIVING])
         chosen = own._dive(steps)
         self.cut_short, self.finest = own.cut_short, own.finest
         self._add((one.shape, one.filling) for one in chosen or ())
+        if len(self._shape) < _DIVING:
+            self._add(zip(own._shape, own._filling, strict=True))
         return chosen
 
     def _nearest(self) -> list[tuple[int, Amounts, float]]:

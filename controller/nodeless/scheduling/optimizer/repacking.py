@@ -46,6 +46,8 @@ _WHOLE_PODS, _WHOLE_ITEMS = 150, 25
 #: Parts of the time box: for the search before that program, which only says what it has to beat, and for it;
 #: where it proves nothing, for a longer search, and for few nodes after it.
 _BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.9, 0.35, 0.2
+#: For the longer search in a time box of less than a second, of which that program takes little.
+_INSTEAD_OF_LITTLE = 0.6
 #: Seconds for greedy covers before that program.
 _GREEDY = 0.1
 #: Seconds for that program at first, then where it has proved nothing: 0.1, 1 and 4.6 in all, and so on.
@@ -151,9 +153,9 @@ def repack(
             proved = (chosen_nodes is None or contest.offer(chosen_nodes)) and proved
             if proved:
                 break
-            offer(search.covers(_INSTEAD * box))
+            offer(search.covers(_instead(box)))
         if not proved:
-            offer(search.covers(_INSTEAD * time_box))
+            offer(search.covers(_instead(time_box)))
         effort = Effort(_AFTER_WHOLE * time_box)
     else:
         offer(search.covers(time_box))
@@ -234,6 +236,11 @@ def _on_whole_nodes(
 
 def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:
     return sum(one.times for one in chosen if not cover.standing[one.shape])
+
+
+def _instead(time_box: float) -> float:
+    """Seconds until which the search goes on where the program for whole nodes proves nothing."""
+    return max(_INSTEAD * time_box, min(_INSTEAD_OF_LITTLE * time_box, _INSTEAD))
 
 
 def _boxes(time_box: float) -> Iterator[float]:
