@@ -87,7 +87,9 @@ def lower_bound(
             closest = divided or problem
             own = Effort(_CONFIGURATIONS * effort.left)
             effort.left -= own.left
-            bounds.append(configuration_bound(closest, known.configurations(closest, own), own, proved))
+            configurations = known.configurations(closest, own)
+            if configurations:
+                bounds.append(configuration_bound(closest, configurations, own, proved))
             effort.left += own.left
     if max(bounds) < proved and program.nodes < _MANY_NODES:
         if few and before is None:

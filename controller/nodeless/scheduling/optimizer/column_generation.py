@@ -40,6 +40,8 @@ _SMOOTH = 0.6
 _EXACT = 0.3
 #: Configurations that a dive begins with; where there are more, only the nodes of what it finds are kept.
 _DIVING = 1000
+#: Simplex iterations that the program takes when it is solved first, for each row.
+_FIRST_ITERATIONS = 10
 #: The part of what it costs that a configuration of use is worth at least.
 _CLOSE_TO_COST = 0.98
 #: Rounds in a row that may find nothing.
@@ -224,7 +226,12 @@ class Search:
         return True
 
     def of_use(self, more: Iterable[tuple[int, Amounts]]) -> list[tuple[int, Amounts]]:
-        """Configurations that are worth nearly what they cost; `more`: further ones to look at."""
+        """Configurations that are worth nearly what they cost; `more`: further ones to look at.
+
+        None where the program was never solved and there is too little effort to do so now.
+        """
+        if not self._generated and self.effort.iterations(self._size) < _FIRST_ITERATIONS * self._size:
+            return []
         self._add(more)
         return [(shape, filling) for shape, filling, lost in self._nearest() if lost <= 1 - _CLOSE_TO_COST]
 
