@@ -23,6 +23,8 @@ _REFRESH_SECONDS = 0.5
 _MARKS = {True: ("ok", "green"), False: ("FAILED", "red bold"), None: ("...", "yellow")}
 _STAGES = ("pending", "decided", "launched", "registered", "running")
 _PODS_SHOWN = 2
+#: The nodes of a lab are of several templates, the static one of none: only their instances have a price.
+_COST = "instances per hour, without CPU credits and volumes"
 #: Columns from which on pods are named.
 _WIDE = 130
 
@@ -107,7 +109,7 @@ def show_result(console: Console, result: LabResult) -> None:
         )
         console.print(f"seconds since the first pending pod: {stages}", highlight=False)
     console.print(
-        f"cost per hour: ${result.cost_before:.4f} before, ${result.cost_after:.4f} with the pods running",
+        f"{_COST}: ${result.cost_before:.4f} before, ${result.cost_after:.4f} with the pods running",
         highlight=False,
     )
 
@@ -138,7 +140,7 @@ def _pods(names: tuple[str, ...]) -> str:
 
 
 def _format_pending(picture: ClusterView) -> str:
-    return f"pending pods: {len(picture.pending)}   cost per hour: ${picture.cost_per_hour:.4f}"
+    return f"pending pods: {len(picture.pending)}   {_COST}: ${picture.cost_per_hour:.4f}"
 
 
 def _line(check: Check) -> Text:

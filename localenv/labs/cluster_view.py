@@ -24,7 +24,7 @@ class NodeRow:
     """One node.
 
     Attributes:
-        price: US dollars an hour, 0 for Fargate's nodes (which are billed by pod).
+        price: US dollars an hour of the instance alone, 0 for Fargate's nodes (which are billed by pod).
         pods: Names of the pods on it that no DaemonSet owns.
         cpu_used: Requested share of the allocatable CPU, daemons included, 0 to 1.
         age: Seconds since its Node object was made.

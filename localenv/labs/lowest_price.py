@@ -11,18 +11,19 @@ its bill a fifth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import fsum
+from typing import NamedTuple
 
 from localenv.labs.cluster_view import NodeRow
 from localenv.labs.fewest_nodes import STATIC_TYPE, FewestNodes
 from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.terms import BillTerms
-from nodeless.explain.bill import bill_line
+from nodeless.explain.bill import bill_line, sums
 from nodeless.model import events
-from nodeless.model.bill import ADDRESSES, PARTS
+from nodeless.model.bill import ADDRESSES, PARTS, BillPart
 from nodeless.model.labels import ON_DEMAND, PLANNED_BECAUSE
 from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, NodeClass, Pool, Reference
 from nodeless.model.snapshot import Snapshot
@@ -59,16 +60,19 @@ class LowestPrice(FewestNodes):
 
     def _cheaper(self, test: str, than: str, pods: int) -> None:
         """The pods that the t3a.medium has no room for are on new nodes that cost less than the article's."""
-        article, parts = node_prices()[than]
+        article = bill_of([than])
 
         def look() -> str:
             new = [node for node in self.view().instances if node.instance_type != STATIC_TYPE]
-            cost = fsum(node_prices()[node.instance_type][0] for node in new)
+            ours = bill_of([node.instance_type for node in new])
             holding = sum(name.startswith("inflate-") for node in new for name in node.pods)
-            if holding != pods or not 0 < cost < article:
+            if holding != pods or not 0 < ours.dollars < article.dollars:
                 return ""
-            saved = 1 - cost / article
-            return f"{_count_types(new)}: {cost:.4f} USD/h, the article's {than} {parts} ({saved:.0%} less)"
+            saved = 1 - ours.dollars / article.dollars
+            return (
+                f"{_count_types(new)}, USD/h: {ours.text}\n"
+                f"{saved:.0%} less than the article's {than}: {article.text}"
+            )
 
         self.expect(
             f"{test}: {pods} pods on new nodes, for less than the article's one {than}", look, seconds=5
@@ -85,9 +89,25 @@ class LowestPrice(FewestNodes):
         self.expect(f"{test}: the claims say why each node is what it is", look)
 
 
+class NodeBill(NamedTuple):
+    """What nodes cost together: dollars an hour, and the same in words, by its parts."""
+
+    dollars: float
+    text: str
+
+
+def bill_of(types: Sequence[str]) -> NodeBill:
+    """The bill of on-demand nodes of the lab's template, one of each instance type named."""
+    bills = [node_bills()[name] for name in types]
+    dollars = fsum(price for price, _ in bills)
+    together = [BillPart(each.name, each.dollars) for each in sums(parts for _, parts in bills)]
+    # What a part consists of ("20 GiB gp3") is told of one node only.
+    return NodeBill(dollars, bill_line(dollars, bills[0][1] if len(bills) == 1 else together))
+
+
 @cache
-def node_prices() -> Mapping[str, tuple[float, str]]:
-    """On-demand prices of nodes of the lab's template in dollars an hour, and their bills, by type."""
+def node_bills() -> Mapping[str, tuple[float, tuple[BillPart, ...]]]:
+    """On-demand prices of nodes of the lab's template in dollars an hour, and their parts, by type."""
     template = NodeClass(Reference(AWS_NODE_TEMPLATE, "default"))
     pool = Pool(Reference(PROVISIONER, "default"), template.reference)
     seen = Snapshot()
@@ -97,7 +117,7 @@ def node_prices() -> Mapping[str, tuple[float, str]]:
     terms = BillTerms(parts=frozenset(PARTS) - {ADDRESSES})
     catalog, _ = offline_catalogs(bundled_catalog(), seen, bundled_catalog().all_zones, terms)
     return {
-        instance_type.name: (offering.price, bill_line(offering.price, offering.parts))
+        instance_type.name: (offering.price, offering.parts)
         for instance_type in catalog[pool.key]
         for offering in instance_type.offerings
         if offering.capacity_type == ON_DEMAND
