@@ -19,6 +19,7 @@ from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.unread_objects import UnreadObjects
 from nodeless.explain.decisions import Situation
+from nodeless.kube import cluster as cluster_module
 from nodeless.kube import event_recorder
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
@@ -27,18 +28,23 @@ from nodeless.model import quarantine
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.plan import Plan, Refusal, RefusalCode
+from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import Policy
-from tests.factories import a_claim, a_node
+from tests.factories import a_launched_claim, a_node
 from tests.hostile_pods import hostile_pod, pending
 from tests.scheduling.factories import FAMILY, plan, pods, pool, running, snapshot
 
 MANY = 3000
+#: Hostile pods, which take ten milliseconds each to make.
+HOSTILE = 600
 #: Bounds are made smaller here, so that the churn goes far beyond each.
-BOUND = 200
+BOUND = 100
 SHELL = ("nodeless.controllers", "nodeless.kube.", "nodeless.manager", "nodeless.operator")
 CONTAINERS = dict, set, list, deque
+#: The time of pods' last events is noted of the claims of NodePools.
+POOL = Reference("NodePool", "default")
 
 
 def entries(thing, depth=3, known=None):
@@ -65,6 +71,7 @@ def smaller_bounds(monkeypatch):
         (event_recorder, "_MOST_REMEMBERED"),
         (suggestions, "_REMEMBERED"),
         (evictions, "_MOST_REMEMBERED"),
+        (cluster_module, "_REMEMBERED_UIDS"),
     ):
         monkeypatch.setattr(module, name, BOUND)
 
@@ -98,8 +105,8 @@ def test_classes_of_pods_that_took_too_long_are_forgotten_once_their_pods_are_go
     monkeypatch.setattr("nodeless.controllers.error_boundary.time.monotonic", lambda: moment[0])
     resting = DeferredPods(Metrics(), SimpleNamespace(publish=lambda _event: True))
     at_first = entries(resting)
-    for start in range(0, 1500, 100):
-        some = [*hostile(100, seed=start)]
+    for start in range(0, HOSTILE, 60):
+        some = [*hostile(60, seed=start)]
         seen = snapshot(some, pool())
         resting.turns(seen)
         slow = Plan(
@@ -126,12 +133,10 @@ def test_advice_is_remembered_up_to_a_bound(monkeypatch):
     monkeypatch.setattr(suggestions, "_remedies", lambda _situation, _refusals: ("ask for less",))
     monkeypatch.setattr(suggestions, "_NEW_IN_A_PASS", 10_000)
     advisor = Advisor()
-    some = [*hostile(MANY)]
+    some = [*hostile(HOSTILE)]
     situation = Situation(snapshot(some, pool()), {}, Policy(), 0.0)
-    for start in range(0, MANY, 300):
-        refused = Plan(
-            refusals=tuple(Refusal(pod.key, "X", (), pod.key) for pod in some[start : start + 300])
-        )
+    for start in range(0, HOSTILE, 60):
+        refused = Plan(refusals=tuple(Refusal(pod.key, "X", (), pod.key) for pod in some[start : start + 60]))
         advisor.ask(situation, refused, 0.0)
         asyncio.run(advisor.lines(situation, refused, 0.0))
     assert entries(advisor) <= BOUND + suggestions._WAITING
@@ -173,19 +178,24 @@ def test_a_pod_that_is_gone_is_no_more_in_the_relaunch_guard():
 
 
 def test_the_cluster_forgets_what_has_gone_and_listeners_with_it():
-    cluster, events = Cluster(), PodEvents()
+    faults, noted, events = [], [], PodEvents()
+    cluster = Cluster(lambda loop, error: faults.append((loop, error)))
 
-    def listen(event, before, _after):
+    def listen(event, before, after):
         match event:
+            case PodSeen(pod):
+                events.observe(pod, before.pods.get(pod.key), after)
+                noted.append(entries(events))
             case PodGone(key) if key in before.pods:
-                events.gone(before.pods[key], before)
+                events.note_gone(before.pods[key], after)
             case ClaimGone(name):
                 events.forget(name)
 
     cluster.listen(listen)
-    for each, waiting in enumerate(hostile(MANY)):
-        name = f"c-{each}"
-        claim, node = a_claim(name, uid=f"claim-{each}"), a_node(name, uid=f"node-{each}")
+    for each in range(MANY):
+        waiting, name = replace(hostile(HOSTILE)[each % HOSTILE], uid=f"pod-{each}"), f"c-{each}"
+        claim = a_launched_claim(name, uid=f"claim-{each}", pool=POOL)
+        node = a_node(name, uid=f"node-{each}")
         bound = running(waiting, node.name)
         for event in (ClaimSeen(claim), NodeSeen(node), PodSeen(waiting), PodSeen(bound)):
             cluster.handle(event)
@@ -198,7 +208,9 @@ def test_the_cluster_forgets_what_has_gone_and_listeners_with_it():
     }
     empty = {name: len(getattr(Snapshot(), name)) for name in left}
     assert left == empty
+    assert not faults
+    assert max(noted) == 1
     assert entries(events) == 0
-    # The uids of what is gone are told apart from newcomers, up to a bound.
-    assert entries(cluster) <= 2 * 10_000
+    # The uids of what is gone are told apart from newcomers, up to a bound; and there is the listener.
+    assert entries(cluster) <= 2 * BOUND + 1
     assert not cluster._versions
