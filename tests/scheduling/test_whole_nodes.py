@@ -1,5 +1,6 @@
 """Nodes are bought whole: bounds count whole ones, and few pods get the cheapest, which the plan says."""
 
+from collections import Counter
 from random import Random
 
 import highspy
@@ -83,6 +84,45 @@ def test_where_the_cheapest_room_does_not_hold_the_pods_the_next_is_looked_at(se
     made = plan(batch, types=SIZES[1:4], policy=Policy())
     assert made.proved_cheapest
     assert made.cost_per_hour == pytest.approx(price)
+
+
+@pytest.mark.parametrize(("seed", "price"), [(25, 1.35), (53, 2.55)])
+def test_a_shape_that_does_not_hold_the_pods_may_be_bought_more_often_or_be_left_for_another(seed, price):
+    """Some pods keep off their like, so that room is left on the nodes that hold all others."""
+    chance, batch = Random(seed), []
+    for index in range(chance.randint(3, 7)):
+        name, lonely = f"a{index}", chance.random() < 0.4
+        batch += pods(
+            chance.randint(1, 9),
+            f"{50 * chance.randint(10, 80)}m",
+            f"{chance.randint(1, 16)}Gi",
+            name=name,
+            anti_affinity=(beside(HOSTNAME, name),) if lonely else (),
+        )
+    made = plan(batch, types=SIZES[1:4], policy=Policy(time_box=0.5))
+    assert made.proved_cheapest
+    assert made.cost_per_hour == pytest.approx(price)
+
+
+@pytest.mark.parametrize(("seed", "price"), [(16, 1.1), (58, 0.6), (88, 0.7), (118, 0.6)])
+def test_pods_that_keep_off_others_get_the_cheapest_nodes_that_part_them(seed, price):
+    """Without the rules a smaller node would do, and with more of them a larger one would be needed."""
+    chance, batch, avoided = Random(seed), [], {}
+    number = chance.randint(3, 6)
+    for index in range(number):
+        name, picky = f"a{index}", chance.random() < 0.7
+        asked = chance.randint(1, 5), f"{50 * chance.randint(10, 80)}m", f"{chance.randint(1, 16)}Gi"
+        if picky:
+            avoided[name] = f"a{chance.randrange(number)}"
+        rules = (beside(HOSTNAME, avoided[name]),) if picky else ()
+        batch += pods(*asked, name=name, anti_affinity=rules)
+    made = plan(batch, types=SIZES[2:], policy=Policy(time_box=0.5))
+    assert made.proved_cheapest
+    assert made.cost_per_hour == pytest.approx(price)
+    for new in made.new_nodes:
+        apps = Counter(key.rpartition("/")[2].rpartition("-")[0] for key in new.pods)
+        for name, other in avoided.items():
+            assert not apps[name] or apps[other] <= (name == other)
 
 
 def test_room_that_is_there_is_used_up_before_a_plan_is_proved():
