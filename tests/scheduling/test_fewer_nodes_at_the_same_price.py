@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodeless.model.labels import ARCH
 from nodeless.scheduling import Policy
 from tests.scheduling.factories import instance_type, new_types, node, plan, pods, pool, running
 
@@ -46,3 +47,18 @@ def test_nodes_become_one_only_within_the_limit(limit, types):
     result = plan(pods(5, "1000m"), pool(limits={"cpu": limit}), types=kinds, policy=SEARCHED)
     assert set(new_types(result)) == types
     assert len(result.new_nodes) == 1
+
+
+@pytest.mark.parametrize(("number", "cpu"), [(12, "1000m"), (4, "600m"), (10, "600m"), (5, "1300m")])
+def test_pods_of_another_architecture_make_no_more_nodes_of_those_beside_them(number, cpu):
+    """Their own nodes apart: not every node may hold every pod that there is."""
+    kinds = [
+        instance_type(f"{arch}.{name}", size, 4 * size, arch=arch, price=0.05 * size)
+        for name, size in SIZES.items()
+        for arch in ("amd64", "arm64")
+    ]
+    work = pods(number, cpu, selector={ARCH: "amd64"})
+    others = pods(3, "1500m", name="other", selector={ARCH: "arm64"})
+    alone, beside = (plan(each, types=kinds, policy=SEARCHED) for each in (work, [*work, *others]))
+    own = [kind for kind in new_types(beside) if kind.startswith("amd64")]
+    assert sorted(own) == sorted(new_types(alone))
