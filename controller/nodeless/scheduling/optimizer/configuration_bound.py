@@ -150,7 +150,7 @@ class _Program:
         )
 
     def add(self, found: Iterable[Configuration]) -> bool:
-        """Add configurations; whether any was new, or there are none so far."""
+        """Add configurations; whether any was new."""
         before = len(self._known)
         for shape, filling in found:
             memo = shape, filling.tobytes()
@@ -164,7 +164,7 @@ class _Program:
             self._solver.addCol(
                 price, 0.0, highspy.kHighsInf, len(index), index, np.array(list(entries.values()))
             )
-        return not before or len(self._known) > before
+        return len(self._known) > before
 
     def solve(self, effort: Effort) -> tuple[float, Values, Values]:
         """The optimum, what a pod of each kind is worth, and what the caps cost."""
