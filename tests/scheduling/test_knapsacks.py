@@ -4,7 +4,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodeless.scheduling.optimizer.knapsacks import Knapsacks
@@ -88,6 +88,8 @@ def test_no_cover_costs_less_than_values_prove(shapes, items, values, standing, 
 
 @settings(deadline=None)
 @given(SHAPES, ITEMS, VALUES, st.sets(st.integers(0, 2), max_size=1))
+# That a pod keeps off its like says nothing of the others.
+@example([(1.0, 40, 40)], [(4, 10, 10), (1, 1, 1)], [1.0, 0.5, 0.0], {1})
 def test_the_best_filling_of_the_dearest_shape_is_found(shapes, items, values, lonely):
     """Of the shape whose pods are worth most in terms of its price; that is what the bound hangs on."""
     cover, hosts = a_cover(shapes, items), apart(len(items), *lonely)
