@@ -61,5 +61,6 @@ def test_bytes_before_a_change_may_be_several_for_a_character():
 def test_a_room_has_code_and_tests_and_the_same_seed_draws_the_same(name):
     room: Room = ROOMS[name]
     root = Path(__file__).parents[2]
-    assert all((root / each).is_dir() for each in (room.code, *room.tests))
+    assert (root / room.code).is_dir()
+    assert all((root / each).exists() for each in room.tests)
     assert draw(room, 5, 7, only="__init__") == draw(room, 5, 7, only="__init__")
