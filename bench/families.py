@@ -3,6 +3,7 @@
 
 Run: python -m bench.families [SEED ...] [--boxes 0,0.5,1,2,5,10]   (`make bench` does, with three new seeds)
 
+Prices are those that the search found: what a plan costs more once nodes are merged is in its gap.
 Each problem is solved once for each box in a process of its own, and each answer is checked by `feasibility`.
 Times are seconds of the processor. It prints what is promised beside what was reached; exit code 1 when an
 answer cannot be carried out or leaves pods over.
@@ -67,10 +68,16 @@ def main(arguments: list[str]) -> int:
 
 def _row(name: str, found: Mapping[float, Answer]) -> str:
     cells = (
-        f"{answer['totalHourlyPrice']:10.3f} {_gap(answer):>7} {answer['solveCpuSeconds']:5.2f} s"
+        f"{searched_price(answer):10.3f} {_gap(answer):>7} {answer['solveCpuSeconds']:5.2f} s"
         for answer in found.values()
     )
     return f"{name:22} {next(iter(found.values()))['pods']:6} pods |{' |'.join(cells)}"
+
+
+def searched_price(answer: Answer) -> float:
+    """US dollars an hour of what the search found, before nodes were merged."""
+    fewer = answer["fewerNodes"]
+    return float(answer["totalHourlyPrice"] - (fewer["perHour"] if fewer else 0.0))
 
 
 def _gap(answer: Answer) -> str:
@@ -117,7 +124,7 @@ def summary(answers: Mapping[str, Mapping[float, Answer]], boxes: Sequence[float
         f"{name} ({before:g} to {after:g} s)"
         for name, found in answers.items()
         for before, after in pairwise(boxes)
-        if found[after]["totalHourlyPrice"] > found[before]["totalHourlyPrice"] + _SAME
+        if searched_price(found[after]) > searched_price(found[before]) + _SAME
     ]
     yield f"more time made a plan dearer: {', '.join(rising) or 'never'}"
     if {0.0, 0.5, 1.0} <= set(boxes):
@@ -127,9 +134,7 @@ def summary(answers: Mapping[str, Mapping[float, Answer]], boxes: Sequence[float
 def _first_half(answers: Mapping[str, Mapping[float, Answer]]) -> str:
     """How much of what a second saves the first half of it saves."""
     saved = {
-        box: sum(
-            found[0.0]["totalHourlyPrice"] - found[box]["totalHourlyPrice"] for found in answers.values()
-        )
+        box: sum(searched_price(found[0.0]) - searched_price(found[box]) for found in answers.values())
         for box in (0.5, 1.0)
     }
     if saved[1.0] <= 0:

@@ -25,6 +25,7 @@ from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, ON_DEMAND, SPOT
+from nodeless.model.plan import PROVED
 from nodeless.model.pools import NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
@@ -53,15 +54,18 @@ def main(arguments: list[str]) -> int:
     proved: Counter[str] = Counter()
     gaps: list[float] = []
     seconds: list[float] = []
-    wrong = 0
+    wrong = fewer = 0
     for index in range(number):
         name = names[index % len(names)]
         seen, catalog = FAMILIES[name](chance)
         begun = time.process_time()
         made = solve(seen, catalog, Policy())
         seconds.append(time.process_time() - begun)
-        proved[name] += made.proved_cheapest
-        gaps.append(1.0 if made.gap is None else made.gap)
+        # Of the cheapest plan that was found: what fewer nodes cost more is another matter.
+        gap = 1.0 if made.lower_bound is None else max(0.0, 1 - made.lower_bound / made.cheapest_found)
+        proved[name] += gap <= PROVED
+        fewer += made.cheapest_found < made.cost_per_hour
+        gaps.append(gap)
         if made.refusals or made.faults:
             wrong += 1
             print(f"  problem {index}: {len(made.refusals)} pods are refused, faults: {made.faults}")
@@ -80,6 +84,7 @@ def main(arguments: list[str]) -> int:
         f"  processor time: median {median(seconds):.2f} s, worst {max(seconds):.2f} s; "
         f"{late} took more than the {_SECONDS:.0f} s that are promised"
     )
+    print(f"  {fewer} plans have fewer nodes than the cheapest plan found, for a little more money")
     print(f"  gap: mean {100 * mean(gaps):.2f} %, worst {100 * max(gaps):.2f} %")
     return 1 if wrong else 0
 

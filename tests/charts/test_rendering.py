@@ -81,6 +81,7 @@ SETTINGS = [
     ({"nodeless": {"subnetRefreshInterval": "6m"}}, "nodeless.subnetRefreshInterval", "6m"),
     ({"nodeless": {"packing": "fewest-nodes"}}, "nodeless.packing", "fewest-nodes"),
     ({"nodeless": {"nodeFee": 0.01}}, "nodeless.nodeFee", "0.01"),
+    ({"nodeless": {"fewerNodesTolerance": 0.5}}, "nodeless.fewerNodesTolerance", "0.5"),
     ({"nodeless": {"evictionPrice": 0.002}}, "nodeless.evictionPrice", "0.002"),
     ({"nodeless": {"gangTimeout": "30m"}}, "nodeless.gangTimeout", "30m"),
     ({"nodeless": {"timeBox": 0}}, "nodeless.timeBox", "0"),

@@ -340,6 +340,25 @@ def test_settings_among_the_manifests_count(file):
     assert nodes_of(report(given, "--what-if", "packing=fewest-nodes")) < nodes_of(plain)
 
 
+def test_the_plan_says_what_fewer_nodes_cost_and_a_setting_bounds_it(file):
+    services = [a_workload(name=f"app{each}", cpu=f"{300 + 170 * each}m", replicas=2) for each in range(16)]
+
+    def planned(tolerance):
+        settings = {**SETTINGS, "data": {"nodeless.fewerNodesTolerance": tolerance}}
+        return file(provisioner(), node_template(), *services, settings, name=f"{tolerance}.yaml")
+
+    many, few = report(planned("0")), report(planned("3"))
+    given_up = few["cost"]["fewerNodes"]
+    assert many["cost"]["fewerNodes"] is None
+    assert nodes_of(many) - nodes_of(few) == given_up["nodes"] > 0
+    added = many["cost"]["perHour"]["added"]
+    assert few["cost"]["perHour"]["added"] == pytest.approx(added + given_up["perHour"])
+    assert given_up["perHour"] <= 0.03 * added
+    line = r"(\d+) nodes? fewer than the cheapest plan found, for 0\.\d{4} USD/h more"
+    said = re.search(line, nodeless(planned("3")).stdout)
+    assert int(said[1]) == given_up["nodes"]
+
+
 def test_nothing_pending_is_no_failure(file):
     result = nodeless(file(provisioner(), node_template()))
 

@@ -53,6 +53,7 @@ TABLE = [
     ("nodeless.repairToleration", "repair_toleration", None, "5m", 300.0, "soon"),
     ("nodeless.evictionPrice", "eviction_price", 0.0, "0.01", 0.01, "-1"),
     ("nodeless.nodeFee", "node_fee", 0.0, "0.01", 0.01, "-1"),
+    ("nodeless.fewerNodesTolerance", "fewer_nodes_tolerance", 1.0, "0.5", 0.5, "101"),
     ("nodeless.planAsBound", "plan_as_bound", "auto", "always", "always", "sometimes"),
     ("nodeless.preferencePolicy", "preference_policy", "Respect", "Ignore", "Ignore", "Sometimes"),
     ("nodeless.minValuesPolicy", "min_values_policy", "Strict", "BestEffort", "BestEffort", "Loose"),
@@ -215,6 +216,7 @@ def test_a_fault_in_a_variable_or_flag_names_it():
 def test_fee_time_and_price_adjustments_reach_the_solver():
     data = {
         "nodeless.nodeFee": "0.01",
+        "nodeless.fewerNodesTolerance": "2",
         "nodeless.timeBox": "0",
         "nodeless.packing": "fewest-nodes",
         "nodeless.priceAdjustments": '[{"pools": ["batch"], "capacityTypes": ["spot"], "percent": -28}]',
@@ -222,6 +224,7 @@ def test_fee_time_and_price_adjustments_reach_the_solver():
     settings = read(**data)
     policy = policy_of(settings)
     assert (policy.node_fee, policy.time_box, policy.packing) == (0.01, 0.0, "fewest-nodes")
+    assert policy.fewer_nodes_tolerance == 0.02
     assert bill_terms(settings).adjustments == (
         PriceAdjustment(pools=("batch",), capacity_types=("spot",), percent=-28.0),
     )

@@ -9,7 +9,8 @@ from nodeless.model.requirements import Requirement
 from nodeless.scheduling import FEWEST_NODES, Policy
 from tests.scheduling.factories import beside, instance_type, needs, node, plan, pods, pool, spread, term
 
-BY_PRICE, BY_NODES, QUICK = Policy(), Policy(packing=FEWEST_NODES), Policy(time_box=0)
+BY_PRICE, BY_NODES = Policy(fewer_nodes_tolerance=0), Policy(packing=FEWEST_NODES)
+QUICK = Policy(time_box=0)
 
 
 @pytest.mark.parametrize("policy", [BY_PRICE, BY_NODES])

@@ -64,7 +64,7 @@ def test_a_small_team_gets_the_cheapest_nodes_and_is_told_so(seed):
         )
         for i in range(chance.randint(1, 6))
     ]
-    made = plan(batch, types=FAMILY, policy=Policy())
+    made = plan(batch, types=FAMILY, policy=Policy(fewer_nodes_tolerance=0))
     quick = plan(batch, types=FAMILY, policy=Policy(time_box=0))
     assert not made.refusals
     assert made.proved_cheapest

@@ -147,6 +147,7 @@ def _plan_report() -> JsonSchema:
         lowerBoundPerHour=_or_null(NUMBER),
         gap=_or_null(NUMBER),
         provedCheapest=BOOLEAN,
+        fewerNodes=_or_null(_object(nodes=INTEGER, perHour=NUMBER)),
         unpricedNodes=INTEGER,
         addedByPart=_map(NUMBER),
     )
@@ -261,6 +262,7 @@ def _packing_answer() -> JsonSchema:
         lowerBound=_or_null(NUMBER),
         gap=_or_null(NUMBER),
         provedCheapest=BOOLEAN,
+        fewerNodes=_or_null(_object(nodes=INTEGER, perHour=NUMBER)),
         timedOut=BOOLEAN,
         newNodes=_array(new),
         existingNodes=_array(_object(name=STRING, pods=_array(counted))),

@@ -22,6 +22,7 @@ def packing_answer(problem: str, pods: Mapping[str, str], plan: Plan) -> dict[st
     there: dict[str, list[str]] = {}
     for key, name in plan.placements.items():
         there.setdefault(name, []).append(key)
+    fewer = plan.fewer_nodes
     return {
         "problem": problem,
         "pods": len(pods),
@@ -33,6 +34,7 @@ def packing_answer(problem: str, pods: Mapping[str, str], plan: Plan) -> dict[st
         "lowerBound": None if plan.lower_bound is None else round(plan.lower_bound, 9),
         "gap": None if plan.gap is None else round(plan.gap, 9),
         "provedCheapest": plan.proved_cheapest,
+        "fewerNodes": fewer.to_json() if fewer else None,
         "timedOut": False,
         "newNodes": _folded(plan.new_nodes, pods),
         "existingNodes": [{"name": name, "pods": _counted(there[name], pods)} for name in sorted(there)],

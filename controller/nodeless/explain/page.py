@@ -128,6 +128,14 @@ def _cards(report: Report) -> str:
         cards.append(
             (f"{100 * cost.gap:.1f} %", "of what is added is the most that any other plan could save")
         )
+    fewer = cost.fewer_nodes
+    if fewer is not None and fewer.price > 0:
+        cards.append(
+            (
+                count(fewer.nodes, "node"),
+                f"fewer than the cheapest plan found, for {fewer.price:.4f} USD/h more",
+            )
+        )
     inner = "".join(f"<li><b>{escape(value)}</b> <span>{name}</span></li>" for value, name in cards)
     return f'<ul class="cards" aria-label="Summary">{inner}</ul>'
 

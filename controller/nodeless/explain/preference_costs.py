@@ -259,13 +259,13 @@ def _may_cost(plan: Plan, groups: Iterable[RuleGroup]) -> bool:
         return True
     if any(group.rule.code == RelaxationCode.PREFER_NO_SCHEDULE for group in groups):
         return True
-    return _is_told(plan.cost_per_hour - plan.lower_bound, plan.lower_bound)
+    return _is_told(plan.cheapest_found - plan.lower_bound, plan.lower_bound)
 
 
 def _outcome(situation: Situation, plan: Plan) -> Outcome:
     pods = situation.snapshot.pods
     refused = Counter(workload_of(pods[refusal.pod]) for refusal in plan.refusals if refusal.pod in pods)
-    return Outcome(plan.cost_per_hour, refused)
+    return Outcome(plan.cheapest_found, refused)
 
 
 def _difference(base: Outcome, other: Outcome) -> Price | None:

@@ -17,7 +17,7 @@ from nodeless.explain.words import listed
 from nodeless.explain.workload_counts import workloads_of
 from nodeless.model.bill import HOURS_A_MONTH, BillPart
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import ChosenCapacity, Plan, PlannedNode, Refusal, Relaxation
+from nodeless.model.plan import ChosenCapacity, FewerNodes, Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.scheduling.capacity.pricing import priced
@@ -45,6 +45,8 @@ class Cost:
     gap: float | None = None
     proved_cheapest: bool = False
     """Whether no other plan adds less."""
+    fewer_nodes: FewerNodes | None = None
+    """How the plan differs from the cheapest one found, of which nodes were merged."""
     parts: tuple[BillSum, ...] = ()
     """What is added, by part of the nodes' bills; none where only instances are priced."""
 
@@ -169,6 +171,7 @@ class Report:
             "lowerBoundPerHour": cost.lower_bound,
             "gap": cost.gap,
             "provedCheapest": cost.proved_cheapest,
+            "fewerNodes": cost.fewer_nodes.to_json() if cost.fewer_nodes else None,
             "unpricedNodes": cost.unpriced,
             "addedByPart": {part.name: part.dollars for part in cost.parts},
         }
@@ -206,6 +209,7 @@ def report(
             lower_bound=plan.lower_bound,
             gap=plan.gap,
             proved_cheapest=plan.proved_cheapest,
+            fewer_nodes=plan.fewer_nodes,
             parts=sums(node.alternatives[0].offering.parts for node in plan.new_nodes),
         ),
         nodes=(*new, *existing),

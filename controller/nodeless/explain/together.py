@@ -58,7 +58,7 @@ def _cost(situation: Situation, plan: Plan, workload: Workload, placed: list[Pod
     if len(apart.refusals) != len(plan.refusals):
         return None
     keys = tuple(sorted({key for pod in placed for key in _keys(pod.shape)}))
-    return Together(workload, len(placed), keys, max(0.0, plan.cost_per_hour - apart.cost_per_hour))
+    return Together(workload, len(placed), keys, max(0.0, plan.cheapest_found - apart.cheapest_found))
 
 
 def _without_terms(situation: Situation, workload: Workload) -> Snapshot:

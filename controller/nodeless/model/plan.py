@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from nodeless.model.instance_types import Offering
 from nodeless.model.lost_work import LostWork
@@ -145,6 +146,24 @@ class ChosenCapacity:
     """Keys of the pods that have a place, sorted."""
 
 
+@dataclass(frozen=True, slots=True)
+class FewerNodes:
+    """How a plan differs from the cheapest one that the search found, of which nodes were merged."""
+
+    nodes: int
+    """How many nodes fewer it has."""
+    price: float
+    """US dollars an hour that it costs more, at most what a setting allows; below 0: it costs less."""
+
+    def __str__(self) -> str:
+        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)}"
+        return f"{nodes} fewer than the cheapest plan found, for {self.price:.4f} USD/h more"
+
+    def to_json(self) -> dict[str, Any]:
+        """The two figures."""
+        return {"nodes": self.nodes, "perHour": round(self.price, 9)}
+
+
 #: A plan that costs no more than this share of its price above its bound is proved the cheapest: rounding in
 #: the programs that find the bound hides less.
 PROVED = 1e-6
@@ -160,6 +179,8 @@ class Plan:
     refusals: tuple[Refusal, ...] = ()
     lower_bound: float | None = None
     """US dollars an hour that no plan for the same pods can go below; None: not computed."""
+    fewer_nodes: FewerNodes | None = None
+    """None: no nodes of the plan that the search found were merged."""
     relaxations: tuple[Relaxation, ...] = ()
     """Preferences of placed pods that were relaxed."""
     choices: tuple[ChosenCapacity, ...] = ()
@@ -193,6 +214,11 @@ class Plan:
     def proved_cheapest(self) -> bool:
         """Whether no other plan for the pods that have a place costs less, but for rounding (`PROVED`)."""
         return self.gap is not None and self.gap <= PROVED
+
+    @property
+    def cheapest_found(self) -> float:
+        """US dollars an hour of the cheapest plan that was found, however many nodes it has."""
+        return self.cost_per_hour - (max(0.0, self.fewer_nodes.price) if self.fewer_nodes else 0.0)
 
     @property
     def cost_per_hour(self) -> float:

@@ -216,6 +216,10 @@ class GlobalSettings:
         "nodeless.nodeFee", amount, "0", "",
         "Dollars an hour that every node costs besides its AWS bill, for example for agents that are charged "
         "by the node.")
+    fewer_nodes_tolerance: float = _setting(
+        "nodeless.fewerNodesTolerance", percent, "1", "",
+        "By how many percent a plan may cost more than the cheapest one if it has fewer, larger nodes. 0 "
+        "chooses the cheapest plan.")
     bill_parts: frozenset[str] = _setting(
         "nodeless.billParts", bill_parts, ",".join(PARTS), "",
         "What the price of a node includes besides its instance: any of licenses, credits, volumes and "

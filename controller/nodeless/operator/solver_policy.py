@@ -20,6 +20,7 @@ def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
     return Policy(
         packing=settings.packing,
         node_fee=settings.node_fee,
+        fewer_nodes_tolerance=settings.fewer_nodes_tolerance / 100,
         spot_interruptions=settings.spot_interruptions,
         time_box=settings.time_box,
         ignore_preferences=settings.preference_policy == "Ignore",

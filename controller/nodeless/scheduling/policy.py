@@ -14,6 +14,8 @@ STRICT = "Strict"
 BEST_EFFORT = "BestEffort"
 #: Seconds that the search for a cheaper plan may take on top of the first-fit plan.
 DEFAULT_TIME_BOX = 1.0
+#: By how much of its price a plan may become dearer for fewer nodes.
+DEFAULT_TOLERANCE = 0.01
 #: Seconds of work after which a pass ends with what it has.
 DEFAULT_DEADLINE = 8.0
 
@@ -40,6 +42,8 @@ class Policy:
     """Discounts, surcharges and commitments, applied to list prices in their order."""
     time_box: float = DEFAULT_TIME_BOX
     """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the first-fit plan only."""
+    fewer_nodes_tolerance: float = DEFAULT_TOLERANCE
+    """By how much of its price a plan that the search found may become dearer for fewer nodes, 0 to 1."""
     most_new_nodes: int | None = None
     """New nodes that the search for a cheaper plan may end with; None: any number. A first-fit plan that has
     more stays where none of so few is found."""
@@ -75,7 +79,7 @@ class Policy:
             raise ValueError(f"min_values is {self.min_values!r}; hint: use {STRICT} or {BEST_EFFORT}")
         if self.max_alternatives < 1:
             raise ValueError(f"max_alternatives is {self.max_alternatives}; hint: use 1 or more")
-        for name in ("node_fee", "time_box", "deadline"):
+        for name in ("node_fee", "time_box", "deadline", "fewer_nodes_tolerance"):
             amount = getattr(self, name)
             if not 0 <= amount < float("inf"):
                 raise ValueError(f"{name} is {amount}; hint: use 0 or more")

@@ -40,9 +40,10 @@ from dataclasses import replace
 from functools import partial
 
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal, RefusalCode
+from nodeless.model.plan import FewerNodes, Plan, PlannedNode, PoolRefusal, Refusal, RefusalCode
 from nodeless.model.pods import PodShape
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.workloads import workload_of
 from nodeless.scheduling.as_bound import cheapest_as_bound
 from nodeless.scheduling.batch import pool_tables, pools_in_order, settle_pods
 from nodeless.scheduling.binding import spill
@@ -73,6 +74,7 @@ from nodeless.scheduling.optimizer.bound import lower_bound
 from nodeless.scheduling.optimizer.bound_problem import Placed
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.known import Known
+from nodeless.scheduling.optimizer.nearly_cheapest import Tolerated
 from nodeless.scheduling.optimizer.repacking import Packed, repack
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.buffers import with_placeholders
@@ -105,6 +107,8 @@ _COMMON = 0.1
 _SHAPES, _BOUND = 0.05, 0.05
 #: As much as this part of the time box may be used, beside it, to prove that nothing is cheaper.
 _PROOF = 0.5
+#: The same to merge nodes.
+_FEWER = 0.05
 #: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.
 _TELLING = 0.05
 _NOT_LOOKED_FOR = (
@@ -268,7 +272,9 @@ def _plan_of_pods(
     kept = [(node, made) for node, made in zip(packed.nodes, launched, strict=True) if made is not None]
     refused = {refusal.pod for refusal in refusals}
     bound = or_without(
-        lambda: _bound(first_fit, inputs, [made for _, made in kept], refused, known), None, faults
+        lambda: _bound(first_fit, inputs, [made for _, made in kept], refused, packed.fewer, known),
+        None,
+        faults,
     )
     spilled = None
     if policy.as_bound and (kept or any(snapshot.pods[key].node_name for key in packed.placements)):
@@ -280,6 +286,7 @@ def _plan_of_pods(
         placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
         lower_bound=bound,
+        fewer_nodes=packed.fewer,
         relaxations=or_without(
             lambda: relaxations(kept, packed.placements, classes, existing, usable, meter), (), faults
         ),
@@ -304,6 +311,7 @@ def _bound(
     inputs: SchedulingInput,
     launched: Sequence[PlannedNode],
     refused: Collection[str],
+    fewer: FewerNodes | None,
     known: Known,
 ) -> float | None:
     """What no plan for the pods that have a place goes below; None: not known, or no time is for it."""
@@ -329,7 +337,7 @@ def _bound(
         meter,
         # Where the number of new nodes is bounded, many plans are made for one command, and none is shown.
         Effort(_PROOF * policy.time_box if policy.most_new_nodes is None else 0.0),
-        sum(node.price for node in launched),
+        sum(node.price for node in launched) - max(0.0, fewer.price if fewer else 0.0),
         known,
         lambda: balances_of(classes, topology_of(inputs, meter)),
     )
@@ -373,6 +381,11 @@ def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput, known: Known) -> P
             aims,
             inputs.policy.time_box,
             inputs.policy.most_new_nodes,
+            Tolerated(
+                inputs.policy.fewer_nodes_tolerance,
+                _FEWER * inputs.policy.time_box,
+                lambda key: workload_of(inputs.snapshot.pods[key]),
+            ),
             inputs.meter,
             known,
         )

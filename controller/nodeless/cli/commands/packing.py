@@ -18,6 +18,7 @@ from nodeless.cli.progress import working
 from nodeless.explain.packing_answer import packing_answer
 from nodeless.explain.words import count
 from nodeless.model.packing import LOWEST_PRICE, packing_defect
+from nodeless.model.plan import FewerNodes
 
 packing = typer.Typer()
 
@@ -128,6 +129,9 @@ def _line(answer: dict[str, Any]) -> str:
     proof = "" if bound is None else f", at least {bound:.4f} (gap {100 * answer['gap']:.1f} %)"
     if answer["provedCheapest"]:
         proof = ", proved cheapest"
+    fewer = answer["fewerNodes"]
+    if fewer and fewer["perHour"] > 0:
+        proof += f"; {FewerNodes(fewer['nodes'], fewer['perHour'])}"
     return (
         f"{answer['problem'] or 'problem'}: {count(answer['newNodeCount'], 'node')} for "
         f"{answer['scheduledNew']} of {count(answer['pods'], 'pod')}, "

@@ -138,6 +138,8 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
         console.print("Proved cheapest: no other plan for these pods costs less.")
     elif cost.gap is not None and cost.added > 0:
         console.print(f"No plan for these pods can save more than {100 * cost.gap:.1f} % of what is added.")
+    if cost.fewer_nodes is not None and cost.fewer_nodes.price > 0:
+        console.print(f"{cost.fewer_nodes}.")
     if cost.unpriced:
         console.print(f"Not counted: {count(cost.unpriced, 'node')} of which no price is known.")
     placed = report.pods - sum(len(group.pods) for group in report.unplaced)

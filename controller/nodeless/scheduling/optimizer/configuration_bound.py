@@ -26,6 +26,7 @@ from nodeless.model.labels import ZONE
 from nodeless.scheduling.capacity.highs import Rows, iterations_of, quiet_solver
 from nodeless.scheduling.optimizer.balances import add_balances, least_worth
 from nodeless.scheduling.optimizer.bound_problem import BoundProblem
+from nodeless.scheduling.optimizer.configurations import Configuration
 from nodeless.scheduling.optimizer.cover import Cover
 from nodeless.scheduling.optimizer.items import Item
 from nodeless.scheduling.optimizer.knapsacks import Knapsacks
@@ -40,9 +41,6 @@ _TURNS, _ENOUGH = 40, 1e-4
 _MISSING = 10.0
 #: The part of the effort that one turn may take.
 _TURN = 0.5
-
-Configuration = tuple[int, Amounts]
-"""A shape of a cover, and its pods of each item."""
 
 
 def configuration_bound(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from nodeless.scheduling.optimizer.bound_problem import BoundProblem
-from nodeless.scheduling.optimizer.configuration_bound import Configuration
+from nodeless.scheduling.optimizer.configurations import Configuration
 from nodeless.scheduling.optimizer.cover import Cover
 from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.whole_nodes import rounded

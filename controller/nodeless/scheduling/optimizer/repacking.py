@@ -9,17 +9,21 @@ not come out as it was meant is dropped, and the first-fit plan stays.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from nodeless.model.identity import places_of_same
-from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
+from nodeless.model.plan import FewerNodes
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part, price_of
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.anytime import AnytimeSearch
 from nodeless.scheduling.optimizer.configuration_bound import translated
+from nodeless.scheduling.optimizer.configurations import Configuration, Configurations
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
@@ -27,6 +31,7 @@ from nodeless.scheduling.optimizer.few_nodes import few_nodes
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
 from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.merging import merged
+from nodeless.scheduling.optimizer.nearly_cheapest import Tolerated, with_fewer_nodes
 from nodeless.scheduling.optimizer.patterns import Filler
 from nodeless.scheduling.optimizer.shapes import shapes_for
 from nodeless.scheduling.optimizer.whole_nodes import SAME, whole_nodes
@@ -68,6 +73,8 @@ class Packed:
 
     nodes: Sequence[InFlightNodeClaim]
     placements: Mapping[str, str]
+    fewer: FewerNodes | None = None
+    """What merging nodes changed."""
 
 
 def repack(
@@ -79,6 +86,7 @@ def repack(
     aims: frozenset[str],
     time_box: float,
     most_new_nodes: int | None,
+    tolerated: Tolerated,
     meter: Meter,
     known: Known,
 ) -> Packed:
@@ -97,6 +105,7 @@ def repack(
         aims: Keys of the pools whose nodes are chosen by price.
         time_box: Seconds that the search may take (`work_budget`).
         most_new_nodes: So many at most are wanted; a first-fit plan of more stays only where none is found.
+        tolerated: What may be done for fewer nodes than those of the cheapest plan that the search finds.
         meter: Counts what goes before the search; the first-fit plan stays where that is too much.
         known: Gets what is found of the bounds on its price.
     """
@@ -126,13 +135,16 @@ def repack(
     hosts = HostLimits(items)
     if hosts.count > _HOST_LIMITS:
         return first_fit
-    contest = _Contest(_Builder(items, cover, names), best, best.cost if len(free) <= most else np.inf)
-    seeds = list(_seeds(cover, items, free, first_fit.placements, names))
+    bound = best.cost if len(free) <= most else np.inf
+    contest = _Contest(_Builder(items, cover, names), best, bound, best)
+    configurations = Configurations(items, cover.shapes)
+    seeds = list(_seeds(cover, configurations, free, first_fit.placements, names))
     search = AnytimeSearch(cover, Filler(cover.shapes, requests, hosts), seeds)
 
     def offer(covers: Iterable[Sequence[Chosen]]) -> None:
         for chosen in covers:
-            whole = merged(chosen, cover, requests, hosts)
+            whole, seconds = merged(chosen, cover, requests, hosts)
+            search.spent += seconds
             enough = contest.bound * (1 + _NODES) + _SAME
             if cost_of(cover, whole) <= enough and _new_nodes(cover, whole) <= most:
                 contest.offer(whole)
@@ -141,7 +153,7 @@ def repack(
         # Room that stands is free, whatever the pods are worth that it takes.
         below = np.inf if names else best.cost * (1 + _NODES)
         offer(search.greedy_covers(min(_FLOOR, _FLOOR_POD * pods), hopeful=False, below=below))
-        return _outcome(first_fit, standing, fixed, contest.best, moved=contest.best.nodes is not free)
+        return contest.outcome(first_fit, standing, fixed)
     few_enough = pods <= _WHOLE_PODS or len(items) <= _WHOLE_ITEMS
     proved = False
     if few_enough and most_new_nodes is None:
@@ -170,25 +182,23 @@ def repack(
     if few_enough and most_new_nodes is not None and most > tried:
         more = Effort(max(effort.left, _LEFT_FOR_WHOLE * time_box))
         contest.offer(_limited(cover, hosts, more, most, contest.bound))
-    return _outcome(first_fit, standing, fixed, contest.best, moved=contest.best.nodes is not free)
+    merge = partial(
+        with_fewer_nodes,
+        cover=cover,
+        hosts=hosts,
+        known=configurations,
+        tolerated=tolerated,
+        make=contest.builder.node,
+    )
+    return contest.outcome(first_fit, standing, fixed, merge, tolerated.tolerance)
 
 
-def _outcome(
-    first_fit: Packed,
-    standing: ExistingNodeRepack,
-    fixed: Sequence[InFlightNodeClaim],
-    best: "_Built",
-    *,
-    moved: bool,
-) -> Packed:
-    """All nodes of a solve, and all pods on existing ones; `moved`: some are elsewhere than at first."""
-    placements = dict(first_fit.placements)
-    if moved:
-        for keys in standing.placed.values():
-            for key in keys:
-                placements.pop(key, None)
-        placements.update(best.placements)
-    return Packed([*fixed, *best.nodes], placements)
+class _Merge(Protocol):
+    """Nodes, or fewer with the same pods that cost at most this part of their price more."""
+
+    def __call__(
+        self, nodes: Sequence[InFlightNodeClaim], /, *, tolerance: float
+    ) -> Sequence[InFlightNodeClaim]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -198,6 +208,8 @@ class _Contest:
     builder: "_Builder"
     best: "_Built"
     bound: float
+    first: "_Built"
+    """The plan to beat."""
 
     def offer(self, chosen: Sequence[Chosen] | None) -> bool:
         """Build what was found and keep it if it is better; whether it comes out as it was meant."""
@@ -205,6 +217,30 @@ class _Contest:
         if built is not None and (self.bound == np.inf or built.better_than(self.best)):
             self.best, self.bound = built, built.cost
         return built is not None
+
+    def outcome(
+        self,
+        first_fit: Packed,
+        standing: ExistingNodeRepack,
+        fixed: Sequence[InFlightNodeClaim],
+        merge: _Merge | None = None,
+        tolerance: float = 0.0,
+    ) -> Packed:
+        """All nodes of a solve with the best plan, merged, and all pods on existing ones."""
+        placements = dict(first_fit.placements)
+        if self.best is not self.first:
+            for keys in standing.placed.values():
+                for key in keys:
+                    placements.pop(key, None)
+            placements.update(self.best.placements)
+        if merge is None:
+            return Packed([*fixed, *self.best.nodes], placements)
+        nodes = merge(self.best.nodes, tolerance=0.0)
+        if tolerance:
+            nodes = merge(nodes, tolerance=tolerance)
+        fewer = len(self.best.nodes) - len(nodes)
+        merged_nodes = FewerNodes(fewer, price_of(nodes) - price_of(self.best.nodes)) if fewer else None
+        return Packed([*fixed, *nodes], placements, merged_nodes)
 
 
 def _limited(
@@ -226,12 +262,12 @@ def _on_whole_nodes(
     if found is None:
         return None, False
     if penalized:
-        return None if found.chosen is None else merged(found.chosen, cover, requests, hosts), False
+        return None if found.chosen is None else merged(found.chosen, cover, requests, hosts)[0], False
     known.remember(plain, hosts, found.bound)
     if found.chosen is None:
         return None, below <= found.bound * (1 + SAME)
     proved = cost_of(plain, found.chosen) <= found.bound * (1 + SAME)
-    return merged(found.chosen, cover, requests, hosts), proved
+    return merged(found.chosen, cover, requests, hosts)[0], proved
 
 
 def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:
@@ -258,34 +294,21 @@ def _boxes(time_box: float) -> Iterator[float]:
 
 def _seeds(
     cover: Cover,
-    items: Sequence[Item],
+    configurations: Configurations,
     free: Sequence[InFlightNodeClaim],
     placements: Mapping[str, str],
     names: Sequence[str],
-) -> Iterator[tuple[int, Amounts]]:
+) -> Iterator[Configuration]:
     """The nodes of the first-fit plan as configurations."""
-    shapes = cover.shapes
-    index = {key: number for number, item in enumerate(items) for key in item.keys}
-    pools = {table.pool.key: number for number, table in enumerate(shapes.tables)}
-    for node in free:
-        filling = np.zeros(len(items), dtype=np.int64)
-        start = 0
-        for part in node.parts:
-            # The pods of a part are of one item.
-            filling[index[node.pods[start]]] += part.count
-            start += part.count
-        holds = (shapes.pool == pools.get(node.table.pool.key, -2)) & (shapes.room >= node.used).all(axis=1)
-        holds &= shapes.allowed[:, filling > 0].all(axis=1)
-        rows = np.flatnonzero(holds)
-        if len(rows):
-            yield int(rows[shapes.price[rows].argmin()]), filling
-    first = len(shapes) - len(names)
+    yield from filter(None, map(configurations.of, free))
+    item_of = configurations.item_of
+    first = len(cover.shapes) - len(names)
     there = {name: number for number, name in enumerate(names)}
     slots: dict[int, Amounts] = {}
     for key, name in placements.items():
-        if key in index and name in there:
-            filling = slots.setdefault(there[name], np.zeros(len(items), dtype=np.int64))
-            filling[index[key]] += 1
+        if key in item_of and name in there:
+            filling = slots.setdefault(there[name], np.zeros(len(cover.needed), dtype=np.int64))
+            filling[item_of[key]] += 1
     yield from ((first + number, filling) for number, filling in sorted(slots.items()))
 
 
@@ -335,7 +358,7 @@ class _Builder:
                     name = self._names[one.shape - len(self._cover.shapes)]
                     result.placements.update((key, name) for _, keys in parts for key in keys)
                     continue
-                node = self._node(one.shape, parts, node)
+                node = self.node(one.shape, parts, node)
                 if node is None:
                     return None
                 result.nodes.append(node)
@@ -353,10 +376,13 @@ class _Builder:
                 parts.append((self._items[index], keys))
         return parts
 
-    def _node(
-        self, shape: int, parts: Sequence[tuple[Item, list[str]]], last: InFlightNodeClaim | None
+    def node(
+        self, shape: int, parts: Sequence[tuple[Item, list[str]]], last: InFlightNodeClaim | None = None
     ) -> InFlightNodeClaim | None:
-        """A node with these pods; the twin of the last one where only the pods' names differ."""
+        """A node with these pods; the twin of the last one where only the pods' names differ.
+
+        None where it cannot be made as it was meant.
+        """
         if last is not None and [part.count for part in last.parts] == [len(keys) for _, keys in parts]:
             return last.twin([key for _, keys in parts for key in keys])
         shapes = self._cover.shapes
