@@ -282,8 +282,13 @@ class Consolidation:
         return sorted(found, key=lambda each: each[0])
 
     def _target(self, ordered: Sequence[Candidate]) -> Sequence[PlannedNode]:
-        """What would be bought for all pods that may move, were their nodes not there."""
-        if len(ordered) < 2 or self._least_prices.of(ordered) >= self._limit(ordered):
+        """What would be bought for all pods that may move, were their nodes not there.
+
+        A part of the nodes may save enough where all of them together do not, so it is not looked for only
+        where nothing at all can be saved.
+        """
+        price = sum(candidate.price or 0.0 for candidate in ordered)
+        if len(ordered) < 2 or self._least_prices.of(ordered) >= price:
             return ()
         return self._searches.target(ordered, lambda: self._simulate(ordered, self._catalog).new_nodes)
 

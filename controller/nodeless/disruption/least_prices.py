@@ -1,9 +1,14 @@
 """Quick bounds: what new capacity for some pods would cost at least.
 
-Like those of `node_capacity`, they say no.
+Like those of `node_capacity`, they say no. What pods need beyond the room of nodes that stay, new nodes must
+have. Give a unit of each resource a price such that no offer is worth more than it costs; then what is needed
+is worth no more than any nodes that have it cost. Processors alone and memory alone are priced so, and both
+together: pods that need much of both find no offer that is the cheapest for either. The best prices for both
+are corners of the set of such prices, and those are edges of the convex hull of what a dollar buys.
 """
 
 from collections.abc import Collection, Iterator, Sequence, Set
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +24,10 @@ from nodeless.scheduling.capacity.pool_table import LATER_LABELS, prefers_only
 from nodeless.scheduling.devices import known_devices
 from nodeless.scheduling.pods.classes import UNBOUNDED
 from nodeless.scheduling.pods.daemons import with_observed_requests
+
+#: US dollars an hour: what is paid for already costs nothing, but is not divided by.
+_LEAST_PRICE = 1e-9
+_GRID = 1_000_000
 
 
 class LeastPrices:
@@ -47,6 +56,8 @@ class LeastPrices:
         self._holds: Amounts = np.array([holds for _, holds in offers], dtype=np.float64).reshape(
             len(offers), len(capacity.resources)
         )
+        self._columns = [capacity.resources.index(name) for name in (CPU, MEMORY)]
+        self._unit_prices = _unit_prices(self._prices, self._holds[:, self._columns])
 
     def of(self, candidates: Sequence[Candidate]) -> float:
         """A bound: no new nodes for what cannot go elsewhere cost less; infinite when no type holds it."""
@@ -62,13 +73,14 @@ class LeastPrices:
         return max(bounds)
 
     def _by_amount(self, candidates: Sequence[Candidate]) -> Iterator[float]:
-        """Processors, and memory: each unit costs what it costs where it is cheapest."""
+        """Processors, memory, and both: each unit costs what it costs where it is cheapest."""
         rows = [self._capacity.row(pod.shape.requests) for candidate in candidates for pod in candidate.pods]
         needed = np.array(rows).sum(axis=0) - self._capacity.absorbable_amounts(candidates)
-        for name in (CPU, MEMORY):
-            column = self._capacity.resources.index(name)
+        for column in self._columns:
             if needed[column] > 0:
                 yield self._least_rate(self._holds[:, column]) * float(needed[column])
+        both = np.maximum(needed[self._columns], 0.0)
+        yield float((self._unit_prices @ both).max(initial=0.0))
 
     def _by_number(self, candidates: Sequence[Candidate]) -> float:
         """Whole pods: a node holds no more of them than if each were the smallest."""
@@ -87,6 +99,36 @@ class LeastPrices:
     def _cheapest(self, requests: Amounts) -> float:
         fitting = np.flatnonzero((self._holds >= requests).all(axis=1))
         return float(self._prices[fitting[0]]) if fitting.size else float("inf")
+
+
+def _unit_prices(prices: Amounts, holds: Amounts) -> Amounts:
+    """Prices of a unit of two resources at which no offer is worth more than it costs, by [corner, resource].
+
+    Those at which one of the two is free are left out.
+    """
+    rates = np.maximum(holds, 0.0) / np.maximum(prices, _LEAST_PRICE)[:, np.newaxis]
+    most = rates.max(axis=0, initial=0.0)
+    if not most.all():
+        return np.empty((0, 2))
+    # On a grid, rounded to what makes the bound less, the hull is exact.
+    points = {(int(x), int(y)) for x, y in np.ceil(rates / most * _GRID)}
+    hull: list[tuple[int, int]] = []
+    for point in sorted({(0, _GRID), *points}):
+        while len(hull) > 1 and _is_below(hull[-1], hull[-2], point):
+            hull.pop()
+        hull.append(point)
+    corners = []
+    for (x, y), (right, low) in pairwise(hull):
+        if y > low:
+            worth = (y - low) * x + (right - x) * y
+            corners.append(((y - low) / worth, (right - x) / worth))
+    found: Amounts = np.array(corners).reshape(len(corners), 2) * _GRID / most
+    return found
+
+
+def _is_below(point: tuple[int, int], left: tuple[int, int], right: tuple[int, int]) -> bool:
+    """Whether a point is not above the line between two others."""
+    return (point[0] - left[0]) * (right[1] - left[1]) >= (point[1] - left[1]) * (right[0] - left[0])
 
 
 def _by_devices(kind: InstanceType, served: Collection[str], announced: Set[str]) -> dict[str, int]:

@@ -121,8 +121,15 @@ class NodeCapacity:
         return tuple(self.names[i] for i in dict.fromkeys(some))
 
     def absorbable_amounts(self, candidates: Sequence[Candidate]) -> Amounts:
-        """The most that all nodes but the candidates' can take together."""
-        total: Amounts = np.maximum(self.free[self._others(candidates)], 0.0).sum(axis=0)
+        """The most that all nodes but the candidates' can take of their pods together.
+
+        A node without room for a single one of them takes nothing, however much it has left.
+        """
+        asked = {pod.shape.requests for candidate in candidates for pod in candidate.pods}
+        takes_any = np.zeros(len(self.names), dtype=np.bool_)
+        for requests in asked:
+            takes_any |= self._fits(self.row(requests))
+        total: Amounts = self.free[self._others(candidates) & takes_any].sum(axis=0)
         return total
 
     def _fits(self, requests: Amounts) -> NDArray[np.bool_]:
