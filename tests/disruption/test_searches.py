@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disrupt
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model import events
+from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.scheduling import Policy, PriceAdjustment
 from nodeless.state import apply
 from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.scheduling.factories import NOW
+from tests.scheduling.factories import NOW, pods
 
 POLICY = DisruptionPolicy()
 CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "prices"])
@@ -52,6 +53,38 @@ def test_a_cluster_in_which_nothing_changes_is_searched_once(sought, solving):
     once = len(sought)
     assert once
     assert disrupt(seen, catalog, policy, NOW + 60, searches=searches) == found
+    assert len(sought) == once
+
+
+def a_pod_that_no_type_holds():
+    (pod,) = pods(1, cpu="1000", name="huge")
+    return (events.PodSeen(pod),)
+
+
+def a_claim_without_a_node():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    claim, _ = node_of(pool, "n9", "a.large", types=NAMED, conditions=(), node_name="")
+    return (events.ClaimSeen(claim),)
+
+
+def room_that_a_buffer_keeps():
+    chunk = PodSource("PodTemplate", "default", "chunk", pods(1, "100m")[0].shape)
+    buffer = CapacityBuffer("default", "spare", source=chunk.key, source_kind=chunk.kind, replicas=1)
+    return events.PodSourceSeen(chunk), events.CapacityBufferSeen(buffer)
+
+
+@pytest.mark.parametrize(
+    "seen_too", [a_pod_that_no_type_holds, a_claim_without_a_node, room_that_a_buffer_keeps]
+)
+def test_what_waits_or_is_kept_free_makes_no_search_twice(sought, seen_too):
+    seen, catalog = a_full_cluster()
+    for event in seen_too():
+        seen = apply(seen, event)
+    searches = Searches()
+    found = disrupt(seen, catalog, POLICY, NOW + 1000, searches=searches)
+    once = len(sought)
+    assert once
+    assert disrupt(seen, catalog, POLICY, NOW + 1060, searches=searches) == found
     assert len(sought) == once
 
 

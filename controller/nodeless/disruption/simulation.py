@@ -11,13 +11,15 @@ none.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from math import inf
 
 from immutables import Map
 
 from nodeless.disruption.candidates import Candidate
 from nodeless.model.events import PodGone, PodSeen
+from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DISRUPTED_TAINT
 from nodeless.model.plan import Plan, PlannedNode
@@ -73,14 +75,58 @@ def schedule_pending(
 
     For pods in `promised` (by key) capacity is decided already: they will not come to nodes in `ending`.
     """
+    scheduled = _schedule(_Situation(snapshot, catalog, policy, promised, ending))
+    fresh = sum(1 for pod in scheduled.planned if pod.key not in promised and _is_fresh(snapshot, pod, now))
+    return ScheduledSnapshot(scheduled.snapshot, scheduled.expected, fresh)
+
+
+class _Situation:
+    """What pods wait in; equal to another one where everything comes out the same."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: Policy,
+        promised: frozenset[str] = frozenset(),
+        ending: frozenset[str] = frozenset(),
+    ) -> None:
+        self.snapshot, self.catalog, self.policy = snapshot, catalog, policy
+        self.promised, self.ending = promised, ending
+        keys = sorted(catalog)
+        seen = (getattr(snapshot, part.name) for part in fields(snapshot))
+        self._same = Identity(*seen, *(catalog[key] for key in keys))
+        self._equal = keys, policy, promised, ending
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Situation) and self._same == other._same and self._equal == other._equal
+
+    def __hash__(self) -> int:
+        return hash(self._same)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduled:
+    """A snapshot in which nothing waits, and what has come to where."""
+
+    snapshot: Snapshot
+    expected: Mapping[str, int]
+    planned: tuple[Pod, ...]
+    """Those for which there will be new nodes."""
+
+
+@lru_cache(maxsize=2)
+def _schedule(situation: _Situation) -> _Scheduled:
+    """The very same for the very same cluster: what searches found in it stays right."""
+    snapshot = situation.snapshot
     waiting = pods_to_place(snapshot)
-    plan = solve(snapshot, catalog, policy) if waiting else Plan()
+    plan = solve(snapshot, situation.catalog, situation.policy) if waiting else Plan()
     expected: dict[str, int] = {}
     after = snapshot
     planned = {key for node in plan.new_nodes for key in node.pods}
     for pod in waiting:
         place = plan.placements.get(pod.key)
-        if pod.key in promised and place in ending:
+        if pod.key in situation.promised and place in situation.ending:
             place = None
         if place is not None:
             expected[place] = expected.get(place, 0) + 1
@@ -89,12 +135,8 @@ def schedule_pending(
             after = apply(after, PodSeen(replace(pod, node_name=place, unschedulable=False)))
         else:
             after = apply(after, PodGone(pod.key))
-    fresh = sum(
-        1
-        for pod in waiting
-        if pod.key in planned and pod.key not in promised and _is_fresh(snapshot, pod, now)
-    )
-    return ScheduledSnapshot(_close_uninitialized(after), expected, fresh)
+    bought = tuple(pod for pod in waiting if pod.key in planned)
+    return _Scheduled(_close_uninitialized(after), expected, bought)
 
 
 def _close_uninitialized(snapshot: Snapshot) -> Snapshot:
@@ -117,8 +159,15 @@ def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Snapsh
     """
     if not snapshot.capacity_buffers and not snapshot.provisioning_requests:
         return snapshot
+    return _place_buffers(_Situation(snapshot, catalog, policy))
+
+
+@lru_cache(maxsize=2)
+def _place_buffers(situation: _Situation) -> Snapshot:
+    """The very same for the very same cluster: what searches found in it stays right."""
+    snapshot = situation.snapshot
     whole = with_placeholders(snapshot)
-    plan = solve(whole, catalog, policy)
+    plan = solve(whole, situation.catalog, situation.policy)
     after = replace(
         snapshot,
         capacity_buffers=whole.capacity_buffers,
