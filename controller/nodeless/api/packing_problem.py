@@ -95,7 +95,13 @@ def _read(document: Json, catalog: Sequence[InstanceType]) -> Problem:
     types = tuple(kind for kind in catalog if wanted is None or kind.name in wanted)
     types += _instance_types(document.get("instanceTypes", ()))
     pools = [_pool(entry) for entry in document["nodePools"]]
-    pods = {pod.key: (pod, entry["name"]) for entry in document["pods"] for pod in _copies(entry)}
+    # Of a million pods each key is a single string, which is the pod's uid, too.
+    pods: dict[str, Pod] = {}
+    names_of_pods: dict[str, str] = {}
+    for entry in document["pods"]:
+        for pod in _copies(entry):
+            pods[pod.uid] = pod
+            names_of_pods[pod.uid] = entry["name"]
     existing = document.get("existingNodes", ())
     running = [
         _daemon_pod(entry, node["name"], ordinal)
@@ -107,8 +113,9 @@ def _read(document: Json, catalog: Sequence[InstanceType]) -> Problem:
     by_node: dict[str, set[str]] = {}
     for pod in running:
         by_node.setdefault(pod.node_name, set()).add(pod.key)
+        pods[pod.key] = pod
     snapshot = Snapshot(
-        pods=Map({**{key: pod for key, (pod, _) in pods.items()}, **{pod.key: pod for pod in running}}),
+        pods=Map(pods),
         pods_of_node=Map({name: frozenset(keys) for name, keys in by_node.items()}),
         nodes=Map({entry["name"]: _node(entry) for entry in existing}),
         pools=Map({pool.key: pool for pool in pools}),
@@ -119,7 +126,7 @@ def _read(document: Json, catalog: Sequence[InstanceType]) -> Problem:
         snapshot,
         {pool.key: types for pool in pools},
         document.get("preferencePolicy", "Respect") == "Ignore",
-        {key: name for key, (_, name) in pods.items()},
+        names_of_pods,
     )
 
 
@@ -172,6 +179,7 @@ def _pool(entry: Json) -> Pool:
 def _copies(entry: Json) -> Iterable[Pod]:
     shape = _shape(entry)
     namespace = entry.get("namespace", "default")
+    labels, annotations = entry.get("labels", {}), dict[str, str]()
     for ordinal in range(entry.get("count", 1)):
         name = f"{entry['name']}-{ordinal}"
         yield Pod(
@@ -179,7 +187,8 @@ def _copies(entry: Json) -> Iterable[Pod]:
             namespace=namespace,
             name=name,
             shape=shape,
-            labels=entry.get("labels", {}),
+            labels=labels,
+            annotations=annotations,
             priority=entry.get("priority", 0),
             unschedulable=True,
         )

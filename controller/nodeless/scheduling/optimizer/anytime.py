@@ -7,6 +7,7 @@ best plan that is found within some time is among those that are found within mo
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class AnytimeSearch:
     def __init__(self, cover: Cover, filler: Filler, seeds: Iterable[tuple[int, Amounts]]) -> None:
         self._cover = cover
         self._search = Search(cover, filler)
-        self._columns = list(seeds)
+        # Where nothing but greedy covers is made, the seeds are never made.
+        self._columns = seeds
         self._values = [cover.worth, cover.even_worth]
         self._rung = _FIRST_RUNG
         self._steps = _FIRST_STEPS
@@ -41,7 +43,7 @@ class AnytimeSearch:
     def of_use(self, effort: Effort) -> list[tuple[int, Amounts]]:
         """Configurations that are worth nearly what they cost; what that takes is taken from the effort."""
         self._search.effort = effort
-        columns, self._columns = self._columns, []
+        columns, self._columns = self._columns, ()
         return self._search.of_use(columns)
 
     def covers(self, until: float) -> Iterator[Sequence[Chosen]]:
@@ -69,14 +71,14 @@ class AnytimeSearch:
                 return
             del self._values[0]
             if chosen is not None:
-                self._columns += [(one.shape, one.filling) for one in chosen]
+                self._columns = chain(self._columns, [(one.shape, one.filling) for one in chosen])
                 yield chosen
 
     def _climb(self) -> list[Chosen] | None:
         """One rung."""
         search = self._search
         search.effort = Effort(self._rung)
-        columns, self._columns = self._columns, []
+        columns, self._columns = self._columns, ()
         more = search.generate(columns)
         dived = search.dive(self._steps)
         self._ended = not more and not search.cut_short and search.finest

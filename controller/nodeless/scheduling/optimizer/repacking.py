@@ -138,7 +138,7 @@ def repack(
     bound = best.cost if len(free) <= most else np.inf
     contest = _Contest(_Builder(items, cover, names), best, bound, best)
     configurations = Configurations(items, cover.shapes)
-    seeds = list(_seeds(cover, configurations, free, first_fit.placements, names))
+    seeds = _seeds(cover, configurations, free, first_fit.placements, names)
     search = AnytimeSearch(cover, Filler(cover.shapes, requests, hosts), seeds)
 
     def offer(covers: Iterable[Sequence[Chosen]]) -> None:
