@@ -1,6 +1,7 @@
 """What a cluster becomes when every command is carried out: the test of decisions over time, without a clock.
 
-Pods go where the solver puts them; a replacement becomes the dearest of the types and offerings that it
+Pods go to the replacements that were planned for them, as they are nominated there, the others where the
+solver puts them; a replacement becomes the dearest of the types and offerings that it
 allows, as a cloud short of everything else would give.
 """
 
@@ -71,6 +72,7 @@ def carried_out(snapshot, decisions, types, now=NOW, *, policy=None, born=None, 
     """
     born = now - 1e6 if born is None else born
     moved = []
+    expected: dict[str, str] = {}
     after = snapshot
     for command in decisions.commands:
         for name in command.claims:
@@ -82,10 +84,12 @@ def carried_out(snapshot, decisions, types, now=NOW, *, policy=None, born=None, 
         for number, planned in enumerate(command.replacements):
             name = f"{command.claims[0]}-r{number}"
             after = _launched(after, _meant(planned) if intended else planned, name, types, born)
+            expected.update(dict.fromkeys(planned.pods, name))
     for pod in moved:
         pending = replace(pod, node_name="", unschedulable=True, phase="Pending")
         after = apply(after, events.PodSeen(pending))
-    plan = solve(after, dict.fromkeys(after.pools, types), policy or Policy(time_box=0.0))
+    policy = replace(policy or Policy(time_box=0.0), places=expected)
+    plan = solve(after, dict.fromkeys(after.pools, types), policy)
     assert not plan.refusals, [str(refusal) for refusal in plan.refusals]
     places = dict(plan.placements)
     for number, planned in enumerate(plan.new_nodes):

@@ -1,6 +1,6 @@
 """On a steady workload commands end by themselves, and none of them ever costs money."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
@@ -38,8 +38,20 @@ def a_cluster(pool, nodes):
     return cluster(things)
 
 
+#: Three replacements are filled to the last tenth of a CPU: their pods have room only as they were planned.
+FULL = [
+    ("2xlarge", "z1", ON_DEMAND, ["700m", "300m", "300m", "700m", "700m"]),
+    ("xlarge", "z1", ON_DEMAND, ["300m", "100m", "1500m"]),
+    ("xlarge", "z2", SPOT, ["700m", "300m", "700m"]),
+    ("xlarge", "z1", SPOT, []),
+    ("xlarge", "z1", SPOT, ["700m", "700m", "1500m", "700m", "1500m", "300m"]),
+    ("large", "z2", SPOT, []),
+]
+
+
 @settings(max_examples=25, deadline=None)
 @given(POOLS, NODES)
+@example(a_provisioner(), FULL)
 def test_moves_end_and_every_one_of_them_saves_money_and_loses_no_pod(pool, nodes):
     seen = a_cluster(pool, nodes)
     price = price_of(seen, FAMILY)
