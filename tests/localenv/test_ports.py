@@ -2,16 +2,27 @@
 
 import random
 import socket
+from itertools import islice
 
 import pytest
 
 from localenv import ports
 
 
+def is_free(port: int) -> bool:
+    """Servers of other tests, and connections that linger, have ports of the same range."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 @pytest.fixture
 def two_ports(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The only ports to choose from."""
-    chosen = random.sample(range(16000, 32000), 2)
+    chosen = list(islice(filter(is_free, random.sample(range(16000, 32000), 100)), 2))
     monkeypatch.setattr(ports, "_RANGE", chosen)
     monkeypatch.setattr(random, "sample", lambda population, k: list(population))
     return set(chosen)
