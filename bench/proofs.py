@@ -25,7 +25,7 @@ from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, ON_DEMAND, SPOT
-from nodeless.model.plan import PROVED
+from nodeless.model.plan import PROVED, Plan
 from nodeless.model.pools import NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
@@ -61,11 +61,9 @@ def main(arguments: list[str]) -> int:
         begun = time.process_time()
         made = solve(seen, catalog, Policy())
         seconds.append(time.process_time() - begun)
-        # Of the cheapest plan that was found: what fewer nodes cost more is another matter.
-        gap = 1.0 if made.lower_bound is None else max(0.0, 1 - made.lower_bound / made.cheapest_found)
-        proved[name] += gap <= PROVED
+        gaps.append(gap_of(made))
+        proved[name] += gaps[-1] <= PROVED
         fewer += made.cheapest_found < made.cost_per_hour
-        gaps.append(gap)
         if made.refusals or made.faults:
             wrong += 1
             print(f"  problem {index}: {len(made.refusals)} pods are refused, faults: {made.faults}")
@@ -87,6 +85,14 @@ def main(arguments: list[str]) -> int:
     print(f"  {fewer} plans have fewer nodes than the cheapest plan found, for a little more money")
     print(f"  gap: mean {100 * mean(gaps):.2f} %, worst {100 * max(gaps):.2f} %")
     return 1 if wrong else 0
+
+
+def gap_of(made: Plan) -> float:
+    """Of the cheapest plan that was found, 0 to 1: what fewer nodes cost more is another matter."""
+    if made.lower_bound is None:
+        return 1.0
+    cheapest = made.cheapest_found
+    return max(0.0, 1 - made.lower_bound / cheapest) if cheapest > 0 else 0.0
 
 
 def bought_from(seen: Snapshot) -> Problem:
