@@ -88,11 +88,8 @@ def main(arguments: list[str]) -> int:
 
 
 def gap_of(made: Plan) -> float:
-    """Of the cheapest plan that was found, 0 to 1: what fewer nodes cost more is another matter."""
-    if made.lower_bound is None:
-        return 1.0
-    cheapest = made.cheapest_found
-    return max(0.0, 1 - made.lower_bound / cheapest) if cheapest > 0 else 0.0
+    """Of the cheapest plan that was found, 0 to 1; 1 without a bound."""
+    return 1.0 if made.gap_found is None else made.gap_found
 
 
 def bought_from(seen: Snapshot) -> Problem:

@@ -11,7 +11,7 @@ none.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
 
@@ -19,7 +19,6 @@ from immutables import Map
 
 from nodeless.disruption.candidates import Candidate
 from nodeless.model.events import PodGone, PodSeen
-from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DISRUPTED_TAINT
 from nodeless.model.plan import Plan, PlannedNode
@@ -29,6 +28,7 @@ from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, pods_to_place, solve, with_placeholders
 from nodeless.scheduling.capacity.existing import initialized
 from nodeless.scheduling.pods.eligibility import leaving
+from nodeless.scheduling.same_cluster import SameCluster
 from nodeless.state import apply
 
 _LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
@@ -75,34 +75,9 @@ def schedule_pending(
 
     For pods in `promised` (by key) capacity is decided already: they will not come to nodes in `ending`.
     """
-    scheduled = _schedule(_Situation(snapshot, catalog, policy, promised, ending))
+    scheduled = _schedule(SameCluster(snapshot, catalog, policy), promised, ending)
     fresh = sum(1 for pod in scheduled.planned if pod.key not in promised and _is_fresh(snapshot, pod, now))
     return ScheduledSnapshot(scheduled.snapshot, scheduled.expected, fresh)
-
-
-class _Situation:
-    """What pods wait in; equal to another one where everything comes out the same."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        catalog: Catalog,
-        policy: Policy,
-        promised: frozenset[str] = frozenset(),
-        ending: frozenset[str] = frozenset(),
-    ) -> None:
-        self.snapshot, self.catalog, self.policy = snapshot, catalog, policy
-        self.promised, self.ending = promised, ending
-        keys = sorted(catalog)
-        seen = (getattr(snapshot, part.name) for part in fields(snapshot))
-        self._same = Identity(*seen, *(catalog[key] for key in keys))
-        self._equal = keys, policy, promised, ending
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Situation) and self._same == other._same and self._equal == other._equal
-
-    def __hash__(self) -> int:
-        return hash(self._same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +91,17 @@ class _Scheduled:
 
 
 @lru_cache(maxsize=2)
-def _schedule(situation: _Situation) -> _Scheduled:
+def _schedule(cluster: SameCluster, promised: frozenset[str], ending: frozenset[str]) -> _Scheduled:
     """The very same for the very same cluster: what searches found in it stays right."""
-    snapshot = situation.snapshot
+    snapshot = cluster.snapshot
     waiting = pods_to_place(snapshot)
-    plan = solve(snapshot, situation.catalog, situation.policy) if waiting else Plan()
+    plan = solve(snapshot, cluster.catalog, cluster.policy) if waiting else Plan()
     expected: dict[str, int] = {}
     after = snapshot
     planned = {key for node in plan.new_nodes for key in node.pods}
     for pod in waiting:
         place = plan.placements.get(pod.key)
-        if pod.key in situation.promised and place in situation.ending:
+        if pod.key in promised and place in ending:
             place = None
         if place is not None:
             expected[place] = expected.get(place, 0) + 1
@@ -159,15 +134,15 @@ def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Snapsh
     """
     if not snapshot.capacity_buffers and not snapshot.provisioning_requests:
         return snapshot
-    return _place_buffers(_Situation(snapshot, catalog, policy))
+    return _place_buffers(SameCluster(snapshot, catalog, policy))
 
 
 @lru_cache(maxsize=2)
-def _place_buffers(situation: _Situation) -> Snapshot:
+def _place_buffers(cluster: SameCluster) -> Snapshot:
     """The very same for the very same cluster: what searches found in it stays right."""
-    snapshot = situation.snapshot
+    snapshot = cluster.snapshot
     whole = with_placeholders(snapshot)
-    plan = solve(whole, situation.catalog, situation.policy)
+    plan = solve(whole, cluster.catalog, cluster.policy)
     after = replace(
         snapshot,
         capacity_buffers=whole.capacity_buffers,

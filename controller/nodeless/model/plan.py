@@ -206,9 +206,17 @@ class Plan:
     @property
     def gap(self) -> float | None:
         """By how much of its cost the plan may be above the cheapest one, 0 to 1; None: not known."""
+        return self._gap_at(self.cost_per_hour)
+
+    @property
+    def gap_found(self) -> float | None:
+        """The same of the cheapest plan that was found, however many nodes it has."""
+        return self._gap_at(self.cheapest_found)
+
+    def _gap_at(self, price: float) -> float | None:
         if self.lower_bound is None:
             return None
-        return max(0.0, 1 - self.lower_bound / self.cost_per_hour) if self.cost_per_hour > 0 else 0.0
+        return max(0.0, 1 - self.lower_bound / price) if price > 0 else 0.0
 
     @property
     def proved_cheapest(self) -> bool:

@@ -18,7 +18,6 @@ from functools import lru_cache, partial
 
 from immutables import Map
 
-from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, LOST_WORK, SPOT
 from nodeless.model.lost_work import LostWork
@@ -38,7 +37,10 @@ from nodeless.scheduling.pods.lost_work import lost_work, with_lost_work
 from nodeless.scheduling.pods.volumes import Volumes
 from nodeless.scheduling.pods.zone_ids import ZoneIds
 from nodeless.scheduling.policy import STRICT, Policy
+from nodeless.scheduling.same_cluster import SameCluster
 
+#: The parts of a snapshot by which the choices of pods that run are made.
+_OF_CHOICES = ("pods", "nodes", "pools", "daemon_sets", "gang_sizes")
 #: Weight of the preference: above those that pods may have (1 to 100).
 WEIGHT = 1000
 
@@ -90,23 +92,8 @@ def with_running_choices(snapshot: Snapshot, catalog: Catalog, policy: Policy) -
     # Without a call for each of the pods, of which hardly any say it.
     if not [pod for pod in snapshot.pods.values() if pod.annotations and LOST_WORK in pod.annotations]:
         return snapshot
-    pods = _settle_running(_Situation(snapshot, catalog, policy))
+    pods = _settle_running(SameCluster(snapshot, catalog, policy, parts=_OF_CHOICES))
     return replace(snapshot, pods=pods)
-
-
-class _Situation:
-    """What a choice is made in; equal to another one where the choices are the same."""
-
-    def __init__(self, snapshot: Snapshot, catalog: Catalog, policy: Policy) -> None:
-        self.snapshot, self.catalog, self.policy = snapshot, catalog, policy
-        seen = (snapshot.pods, snapshot.nodes, snapshot.pools, snapshot.daemon_sets, snapshot.gang_sizes)
-        self._of = Identity(*seen, *(catalog[key] for key in sorted(catalog)))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Situation) and self._of == other._of and self.policy == other.policy
-
-    def __hash__(self) -> int:
-        return hash(self._of)
 
 
 def _concerns(pod: Pod) -> bool:
@@ -114,12 +101,12 @@ def _concerns(pod: Pod) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _settle_running(situation: _Situation) -> Map[str, Pod]:
+def _settle_running(cluster: SameCluster) -> Map[str, Pod]:
     """The very same pods for the very same cluster: what searches found in it stays right."""
-    snapshot, policy = situation.snapshot, situation.policy
+    snapshot, policy = cluster.snapshot, cluster.policy
     running = PodGroups()
     running.gather((key, pod) for key, pod in snapshot.pods.items() if _concerns(pod) and lost_work(pod))
-    volumes, devices = Volumes(snapshot), Devices(snapshot, situation.catalog)
+    volumes, devices = Volumes(snapshot), Devices(snapshot, cluster.catalog)
     zone_ids = ZoneIds(snapshot, policy.subnets)
     seen = zone_ids.in_snapshot()
     batch, _ = settle_pods(volumes, devices, list(running))

@@ -36,15 +36,13 @@ Members = tuple[int, ...]
 """Which of the nodes at first are one node now, by their numbers."""
 
 
-def merged(
-    chosen: Sequence[Chosen], cover: Cover, requests: Amounts, hosts: HostLimits
-) -> tuple[Sequence[Chosen], float]:
+def merged(chosen: Sequence[Chosen], cover: Cover, hosts: HostLimits) -> tuple[Sequence[Chosen], float]:
     """The same pods on fewer nodes, for no more money, and the seconds of work that it took."""
     new = [one for one in chosen if cover.shapes.pool[one.shape] >= 0]
     nodes = [(one.shape, one.filling) for one in new for _ in range(one.times)]
     if len(nodes) < 2:
         return chosen, 0.0
-    merging = Merging(cover, requests, hosts, nodes, chosen, _SECONDS)
+    merging = Merging(cover, hosts, nodes, chosen, _SECONDS)
     merging.merge()
     kept = [one for one in chosen if cover.shapes.pool[one.shape] < 0]
     return [*kept, *(Chosen(*kind, len(members)) for kind, members in merging.kinds)], merging.seconds
@@ -56,7 +54,6 @@ class Merging:
     def __init__(
         self,
         cover: Cover,
-        requests: Amounts,
         hosts: HostLimits,
         nodes: Sequence[Configuration],
         chosen: Sequence[Chosen],
@@ -67,7 +64,6 @@ class Merging:
 
         Args:
             cover: What can be bought.
-            requests: Of one pod of each item.
             hosts: Limits for single nodes; those with pods that have any stay as they are.
             nodes: May be merged.
             chosen: What uses the caps: these, and more.
@@ -78,7 +74,6 @@ class Merging:
         new = np.flatnonzero(shapes.pool >= 0)
         self._rows = new[np.argsort(cover.cost[new], kind="stable")]
         self._cover = cover
-        self._requests = requests
         self._cost, self._price = cover.cost[self._rows], shapes.price[self._rows]
         self._room, self._allowed = shapes.room[self._rows], shapes.allowed[self._rows]
         self._uses, self._left = _of_new_nodes(cover, chosen)
@@ -90,7 +85,7 @@ class Merging:
         self._shape: NDArray[np.intp] = np.zeros((0, 0), dtype=np.intp)
         self.seconds = 0.0
         """Seconds of work so far."""
-        pair = len(self._rows) * (_PAIR + _RESOURCE * requests.shape[1])
+        pair = len(self._rows) * (_PAIR + _RESOURCE * self._room.shape[1])
         most = min(_MOST_KINDS, int(sqrt(seconds / pair))) if len(self._left) <= _MOST_CAPS else 0
         alike = _in_kinds(nodes, cover)
         kinds: list[tuple[Configuration, list[Members]]] = [
@@ -164,7 +159,7 @@ class Merging:
         if number is None:
             number = self._numbers[name] = len(self._kinds)
             self.seconds += _KIND + _KIND_MORE * number
-            used = filling @ self._requests
+            used = filling @ self._cover.requests
             fits: Mask = np.array((self._room >= used).all(axis=1))
             fits &= self._allowed[:, filling > 0].all(axis=1) & self._plain[filling > 0].all()
             self._kinds.append(_Kind(shape, filling, used, fits, []))

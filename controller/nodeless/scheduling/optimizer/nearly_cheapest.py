@@ -44,9 +44,8 @@ def with_fewer_nodes(
     known: Configurations,
     tolerated: Tolerated,
     make: Callable[[int, Parts], InFlightNodeClaim | None],
-    tolerance: float,
 ) -> Sequence[InFlightNodeClaim]:
-    """The nodes, or fewer that cost little more, with the same pods.
+    """The nodes, or fewer with the same pods: at the same price, and then for what is tolerated.
 
     Args:
         nodes: New nodes.
@@ -55,16 +54,29 @@ def with_fewer_nodes(
         known: Finds the configurations of the nodes.
         tolerated: What may be done for fewer nodes.
         make: A node of a shape with these pods; None where it cannot be made as it was meant.
-        tolerance: By how much of its price the plan may become dearer; 0: fewer nodes at the same price.
     """
-    if tolerance and len(known.item_of) * _POD > tolerated.seconds:
+    nodes = _merged_within(0.0, nodes, cover, hosts, known, tolerated, make)
+    if not tolerated.tolerance or len(known.item_of) * _POD > tolerated.seconds:
         return nodes
+    return _merged_within(tolerated.tolerance, nodes, cover, hosts, known, tolerated, make)
+
+
+def _merged_within(
+    tolerance: float,
+    nodes: Sequence[InFlightNodeClaim],
+    cover: Cover,
+    hosts: HostLimits,
+    known: Configurations,
+    tolerated: Tolerated,
+    make: Callable[[int, Parts], InFlightNodeClaim | None],
+) -> Sequence[InFlightNodeClaim]:
+    """The nodes, or fewer that cost at most this part of their price more."""
     rows = [row for row in map(known.of, nodes) if row is not None]
     if not 2 <= len(nodes) == len(rows):
         return nodes
     spent = tolerance * sum(float(cover.cost[shape]) for shape, _ in rows)
     chosen = [Chosen(shape, filling, 1) for shape, filling in rows]
-    merging = Merging(cover, cover.requests, hosts, rows, chosen, tolerated.seconds, spent)
+    merging = Merging(cover, hosts, rows, chosen, tolerated.seconds, spent)
 
     @cache
     def workloads_on(members: Members) -> Counter[Hashable]:

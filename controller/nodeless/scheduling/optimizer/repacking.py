@@ -7,10 +7,9 @@ the first-fit plan, which counts room, labels, offerings and ports again for its
 not come out as it was meant is dropped, and the first-fit plan stays.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -131,7 +130,6 @@ def repack(
     in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
         return first_fit
-    requests = np.array([item.pods.requests for item in items])
     hosts = HostLimits(items)
     if hosts.count > _HOST_LIMITS:
         return first_fit
@@ -139,11 +137,11 @@ def repack(
     contest = _Contest(_Builder(items, cover, names), best, bound, best)
     configurations = Configurations(items, cover.shapes)
     seeds = _seeds(cover, configurations, free, first_fit.placements, names)
-    search = AnytimeSearch(cover, Filler(cover.shapes, requests, hosts), seeds)
+    search = AnytimeSearch(cover, Filler(cover.shapes, cover.requests, hosts), seeds)
 
     def offer(covers: Iterable[Sequence[Chosen]]) -> None:
         for chosen in covers:
-            whole, seconds = merged(chosen, cover, requests, hosts)
+            whole, seconds = merged(chosen, cover, hosts)
             search.spent += seconds
             enough = contest.bound * (1 + _NODES) + _SAME
             if cost_of(cover, whole) <= enough and _new_nodes(cover, whole) <= most:
@@ -161,7 +159,7 @@ def repack(
         for box in _boxes(time_box):
             offer(search.covers(_BEFORE_WHOLE * box))
             more = Effort(_WHOLE * box)
-            chosen_nodes, proved = _on_whole_nodes(cover, hosts, requests, more, contest.bound, known)
+            chosen_nodes, proved = _on_whole_nodes(cover, hosts, more, contest.bound, known)
             proved = (chosen_nodes is None or contest.offer(chosen_nodes)) and proved
             if proved:
                 break
@@ -190,15 +188,7 @@ def repack(
         tolerated=tolerated,
         make=contest.builder.node,
     )
-    return contest.outcome(first_fit, standing, fixed, merge, tolerated.tolerance)
-
-
-class _Merge(Protocol):
-    """Nodes, or fewer with the same pods that cost at most this part of their price more."""
-
-    def __call__(
-        self, nodes: Sequence[InFlightNodeClaim], /, *, tolerance: float
-    ) -> Sequence[InFlightNodeClaim]: ...
+    return contest.outcome(first_fit, standing, fixed, merge)
 
 
 @dataclass(slots=True, eq=False)
@@ -223,8 +213,7 @@ class _Contest:
         first_fit: Packed,
         standing: ExistingNodeRepack,
         fixed: Sequence[InFlightNodeClaim],
-        merge: _Merge | None = None,
-        tolerance: float = 0.0,
+        merge: Callable[[Sequence[InFlightNodeClaim]], Sequence[InFlightNodeClaim]] = lambda nodes: nodes,
     ) -> Packed:
         """All nodes of a solve with the best plan, merged, and all pods on existing ones."""
         placements = dict(first_fit.placements)
@@ -233,11 +222,7 @@ class _Contest:
                 for key in keys:
                     placements.pop(key, None)
             placements.update(self.best.placements)
-        if merge is None:
-            return Packed([*fixed, *self.best.nodes], placements)
-        nodes = merge(self.best.nodes, tolerance=0.0)
-        if tolerance:
-            nodes = merge(nodes, tolerance=tolerance)
+        nodes = merge(self.best.nodes)
         fewer = len(self.best.nodes) - len(nodes)
         merged_nodes = FewerNodes(fewer, price_of(nodes) - price_of(self.best.nodes)) if fewer else None
         return Packed([*fixed, *nodes], placements, merged_nodes)
@@ -252,7 +237,7 @@ def _limited(
 
 
 def _on_whole_nodes(
-    cover: Cover, hosts: HostLimits, requests: Amounts, effort: Effort, below: float, known: Known
+    cover: Cover, hosts: HostLimits, effort: Effort, below: float, known: Known
 ) -> tuple[Sequence[Chosen] | None, bool]:
     """The cheapest nodes for few pods, if any are found, and whether they are proved to be that."""
     penalized = any(penalty != 1 for penalty in cover.weight_penalties.values())
@@ -262,12 +247,12 @@ def _on_whole_nodes(
     if found is None:
         return None, False
     if penalized:
-        return None if found.chosen is None else merged(found.chosen, cover, requests, hosts)[0], False
+        return None if found.chosen is None else merged(found.chosen, cover, hosts)[0], False
     known.remember(plain, hosts, found.bound)
     if found.chosen is None:
         return None, below <= found.bound * (1 + SAME)
     proved = cost_of(plain, found.chosen) <= found.bound * (1 + SAME)
-    return merged(found.chosen, cover, requests, hosts)[0], proved
+    return merged(found.chosen, cover, hosts)[0], proved
 
 
 def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:

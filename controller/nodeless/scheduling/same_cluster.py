@@ -1,0 +1,36 @@
+"""A cluster, and what is planned with, as the key of a cache."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from nodeless.model.identity import Identity
+from nodeless.model.instance_types import Catalog
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.policy import Policy
+
+#: All parts of a snapshot.
+_PARTS = tuple(part.name for part in fields(Snapshot))
+
+
+class SameCluster:
+    """Equal to another one where a plan comes out the same: of the very same objects, by an equal policy."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: Policy,
+        parts: Iterable[str] = _PARTS,
+    ) -> None:
+        """`parts`: of the snapshot, those that count."""
+        self.snapshot, self.catalog, self.policy = snapshot, catalog, policy
+        keys = tuple(sorted(catalog))
+        seen = (getattr(snapshot, part) for part in parts)
+        self._same = Identity(*seen, *(catalog[key] for key in keys))
+        self._equal = keys, policy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameCluster) and self._same == other._same and self._equal == other._equal
+
+    def __hash__(self) -> int:
+        return hash(self._same)
