@@ -167,7 +167,7 @@ def test_pods_that_claim_devices_get_nodes_on_which_kube_scheduler_allocates_the
         for claim in rig.api.list(f"{DRA}/namespaces/{namespace}/resourceclaims"):
             for result in claim["status"]["allocation"]["devices"]["results"]:
                 held.setdefault(result["pool"], set()).add(result["device"])
-        assert sorted(map(len, held.values())) == [2, 4, 4]
+        assert sorted(map(len, held.values())) in ([2, 4, 4], [3, 3, 4])
         await rig.create(a_claiming_pod("late", namespace))
         await rig.running(namespace, "late")
         assert len(rig.api.list(CLAIMS)) == 3, "the third node had two devices left"

@@ -11,8 +11,9 @@ from nodeless.controllers.provisioning.nominations import PodNominator
 from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
+from nodeless.model.devices import ClaimedDevices, DeviceAlternative, DeviceRequest, ResourceClaimTemplate
 from nodeless.model.labels import PLANNED_PODS, UNREGISTERED_TAINT
-from nodeless.model.pods import DaemonSet, PodShape
+from nodeless.model.pods import DaemonSet, PodResourceClaim, PodShape
 from nodeless.model.taints import Taint, Toleration
 from nodeless.nodeclaim.startup_taints import without_unregistered
 from nodeless.operator.metrics import Metrics
@@ -164,6 +165,48 @@ def test_of_nodes_that_open_together_those_of_small_pods_are_told_first(cpus):
             nominator.expect(two_nodes(cluster, cpus=cpus), PLACES)
             await until(lambda: set(told) == {"a", "b"})
             assert told[:2] == (["b", "a"] if cpus[0] > cpus[1] else ["a", "b"])
+
+    asyncio.run(scenario())
+
+
+def claiming(cluster, pods, counts):
+    """The pods, each with a claim on so many devices."""
+    made = []
+    for pod, count in zip(pods, counts, strict=True):
+        asked = ClaimedDevices((DeviceRequest("gpu", (DeviceAlternative("gpu", "gpu", count=count),)),))
+        cluster.handle(events.ResourceClaimTemplateSeen(ResourceClaimTemplate("default", pod.name, asked)))
+        claim = PodResourceClaim("gpu", template=pod.name)
+        made.append(replace(pod, shape=replace(pod.shape, resource_claims=(claim,))))
+        cluster.handle(events.PodSeen(made[-1]))
+    return made
+
+
+@pytest.mark.parametrize("counts", [(1, 4), (4, 1), (1, None)])
+@pytest.mark.parametrize("what", ["bound", "gone", "never bound"])
+def test_nodes_of_pods_that_claim_more_devices_open_when_the_others_are_bound(counts, what):
+    """No nomination keeps devices: a pod of one would take one of those that the other needs all of."""
+
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            few, many = ("b", "a") if counts[0] == 4 else ("a", "b")
+            pods = claiming(cluster, two_nodes(cluster), counts)
+            other = a_pending_pod("other")
+            cluster.handle(events.PodSeen(other))
+            nominator.expect([*pods, other], {**PLACES, other.key: "another-claim"})
+            await until(lambda: told)
+            await at_rest(nominator)
+            claim, node = cluster.snapshot.claims[many], cluster.snapshot.nodes[f"node-{many}"]
+            assert set(told) == {few}
+            opened = cluster.snapshot.nodes[f"node-{few}"]
+            cluster.handle(events.NodeSeen(replace(opened, taints=())))
+            assert nominator.awaits(claim, node)
+            if what == "bound":
+                pod = cluster.snapshot.pods[f"default/web-{few}"]
+                cluster.handle(events.PodSeen(replace(pod, node_name=opened.name)))
+            elif what == "gone":
+                cluster.handle(events.PodGone(f"default/web-{few}"))
+            # Where neither comes it is waited for no longer than pods take to be bound.
+            await until(lambda: many in told and not nominator.awaits(claim, node))
 
     asyncio.run(scenario())
 

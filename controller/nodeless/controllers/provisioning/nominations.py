@@ -14,6 +14,10 @@ nevertheless is written again. Each node that is opened makes kube-scheduler try
 that are nominated to nodes which are still closed, or are about to be. So nodes that joined or got ready at
 about the same time wait for each other, and open together, those of small pods first (`_tell`).
 
+A nomination keeps no devices: kube-scheduler counts what nominated pods request, but allocates claims on
+devices only as it binds. So where pods claim devices the nodes of those that claim fewer open first, and the
+others' when these are bound: what claims a whole node finds it free.
+
 A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
 others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its
 predecessors' nominations on the pods and their plans on the claims (`state.expected`).
@@ -42,6 +46,7 @@ from nodeless.nodeclaim.startup_taints import is_closed
 from nodeless.operator.logs import logger
 from nodeless.operator.semaphore import Slots
 from nodeless.scheduling import pods_to_place
+from nodeless.scheduling.devices import devices_asked
 from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state.expected import expected_places, place_of
 
@@ -109,10 +114,14 @@ class PodNominator:
         self._ready_since: dict[str, float] = {}
         #: When the last node that had been ready and closed was opened, or lost.
         self._opened_at = -inf
+        #: When nodes were opened, or lost, of which some pods may not be bound yet.
+        self._binding_since: dict[str, float] = {}
+        #: By pod key: how many devices it asks for, of those that ask for any and have a place.
+        self._devices: dict[str, float] = {}
         #: Of those that joined, the nodes to which a pod is still to be nominated.
         self._incomplete: set[str] = set()
-        #: Places that are looked at again in a calm moment.
-        self._to_complete: set[str] = set()
+        #: Places that are looked at again in a calm moment, and when.
+        self._to_complete: dict[str, float] = {}
         #: Names of claims that are told about in the next turn of the event loop; None: no turn is due.
         self._to_tell: set[str] | None = None
         self._on_complete: Callable[[str], None] = _ignore
@@ -130,14 +139,16 @@ class PodNominator:
             considered: The pods of the pass; what runs already is left out.
             places: Pod key to the name of a node or a claim. A pod that is not here has no place.
         """
-        pods = self._cluster.snapshot.pods
+        snapshot = self._cluster.snapshot
         for pod in considered:
-            now = pods.get(pod.key)
+            now = snapshot.pods.get(pod.key)
             # Bound or gone while the pass went on: nothing would ever be heard of it again.
             if now is not None and now.uid == pod.uid and _waits(now):
                 self._forget(pod.key)
                 self._places[pod.key] = (pod.uid, places.get(pod.key, ""))
                 self._pods.setdefault(places.get(pod.key, ""), set()).add(pod.key)
+                if devices := devices_asked(snapshot, now):
+                    self._devices[pod.key] = devices
                 self._queue.add(pod.key)
         for name in self._joined_at:
             self._begin(name)
@@ -188,7 +199,22 @@ class PodNominator:
             self._comes_with(node.name, other) for other in self._incomplete
         ):
             together = max(_LONGEST_TOGETHER - self._closed_for(node), 0.0)
-        return max(together, self._unrest(node))
+        return max(together, self._unrest(node), self._until_devices_are_allocated(node))
+
+    def _until_devices_are_allocated(self, node: Node) -> float:
+        """Seconds for which a node stays closed for pods on others that claim fewer devices than its own."""
+        own = self._most_devices(node.name)
+        if not own:
+            return 0.0
+        if any(0 < self._most_devices(name) < own for name in self._ready_since):
+            return _BOUND_WITHIN
+        now = time.monotonic()
+        left = [
+            since + _BOUND_WITHIN - now
+            for name, since in self._binding_since.items()
+            if 0 < self._most_devices(name) < own
+        ]
+        return max((0.0, *left))
 
     def _comes_with(self, name: str, other: str) -> bool:
         """Whether a node that is ready waits for another one."""
@@ -248,14 +274,26 @@ class PodNominator:
 
     def _look_later(self, place: str, node: Node) -> None:
         """Look at a place again once its node may be opened, should nobody tell before."""
-        if place not in self._to_complete and (rest := self._rest_in(node)):
-            self._to_complete.add(place)
+        rest = self._rest_in(node)
+        due = time.monotonic() + rest
+        if rest and due + _CALM_SECONDS < self._to_complete.get(place, inf):
+            self._to_complete[place] = due
             asyncio.get_running_loop().call_later(rest, self._complete, place)
 
     def _largest(self, claim: NodeClaim) -> float:
         """The size of the largest pod that is to come to a claim's node, in milli-CPU."""
         pods = map(self._cluster.snapshot.pods.get, self._of(claim))
         return max((_size(pod) for pod in pods if pod is not None), default=0.0)
+
+    def _most_devices(self, name: str) -> float:
+        """The most devices that one of the pods that are to come to a node asks for."""
+        if not self._devices:
+            return 0.0
+        snapshot = self._cluster.snapshot
+        node = snapshot.nodes.get(name)
+        claim = snapshot.claim_of(node) if node is not None else None
+        keys = self._of(claim) if claim is not None else ()
+        return max((self._devices.get(key, 0.0) for key in keys), default=0.0)
 
     def _of(self, claim: NodeClaim) -> set[str]:
         node = self._cluster.snapshot.node_of(claim)
@@ -290,6 +328,7 @@ class PodNominator:
     def _forget(self, key: str) -> None:
         """Expect a pod nowhere any more, without a word to the API server."""
         known = self._places.pop(key, None)
+        self._devices.pop(key, None)
         if known is not None:
             pods = self._pods.get(known[1], set())
             pods.discard(key)
@@ -326,7 +365,9 @@ class PodNominator:
 
     def _forget_node(self, name: str) -> None:
         if self._ready_since.pop(name, None) is not None:
-            self._opened_at = time.monotonic()
+            self._opened_at = now = time.monotonic()
+            recent = {other: at for other, at in self._binding_since.items() if now - at < _BOUND_WITHIN}
+            self._binding_since = {**recent, name: now}
         self._stop_waiting_for(name)
         self._joined_at.pop(name, None)
 
@@ -336,6 +377,8 @@ class PodNominator:
 
     def _drop(self, key: str) -> None:
         place = self._places.get(key, ("", ""))[1]
+        if key in self._devices and self._ready_since:
+            self._tell()
         self._forget(key)
         self._written.pop(key, None)
         self._tries.pop(key, None)
@@ -495,7 +538,7 @@ class PodNominator:
 
     def _complete(self, place: str) -> None:
         """Tell about a place whose pods are all nominated, or wait no more, or are not to be nominated."""
-        self._to_complete.discard(place)
+        self._to_complete.pop(place, None)
         snapshot = self._cluster.snapshot
         node = snapshot.nodes.get(place_of(snapshot, place)) if place else None
         claim = snapshot.claim_of(node) if node is not None else None
