@@ -33,7 +33,8 @@ def waiting():
         claim, node = node_of(pool, name, "small")
         cluster.handle(events.ClaimSeen(claim))
         cluster.handle(events.NodeSeen(node))
-    executor = SimpleNamespace(instances=SimpleNamespace(gone=set()))
+    evictions = SimpleNamespace(is_refused=lambda _uid: False)
+    executor = SimpleNamespace(instances=SimpleNamespace(gone=set()), evictions=evictions)
     loop = ClaimLoop(cluster, executor, SimpleNamespace(), Metrics())
 
     def after(seen):

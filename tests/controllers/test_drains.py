@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from nodeless.api.times import parse_time
+from nodeless.model.events import PodSeen
 from nodeless.operator.timing import Timing
 from tests.controllers.test_claim_life import ended, one_node
 from tests.controllers.world import CLAIMS, NODES, a_budget, a_pod, a_provisioner, a_template
@@ -33,6 +34,60 @@ def test_two_budgets_on_one_pod_are_told_and_hold_the_node_until_one_goes(scene)
         for budget in budgets:
             await asyncio.to_thread(rig.api.delete, budget)
         await ended(rig, claim)
+
+    scene(scenario)
+
+
+def a_deployment(name, namespace, replicas, cpu):
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": a_pod(name, namespace, cpu=cpu)["spec"]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def test_small_pods_are_evicted_when_the_successors_of_large_ones_have_their_place(scene):
+    """Else what takes a small pod's place may take the room of a large one on the node that stays."""
+
+    async def scenario(rig, namespace):
+        xlarge = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]}
+        await rig.create(a_template(), a_provisioner(requirements=[xlarge]))
+        await rig.create(
+            a_deployment("small", namespace, 6, "100m"), a_deployment("large", namespace, 2, "1500m")
+        )
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+
+        def running(seen):
+            return len(seen) == 8 and all(pod["status"].get("phase") == "Running" for pod in seen)
+
+        (drained,) = {pod["spec"]["nodeName"] for pod in await rig.until(lambda: rig.api.list(pods), running)}
+        await rig.create(a_pod("spare", namespace, cpu="3500m"))
+        stays = await rig.running(namespace, "spare")
+        await asyncio.to_thread(rig.api.delete, f"{pods}/spare", grace_seconds=0)
+        await rig.until_gone(f"{pods}/spare")
+        happened = []
+
+        def note(event, _before, _after):
+            if isinstance(event, PodSeen) and event.pod.namespace == namespace:
+                name = event.pod.name
+                if event.pod.deletion_timestamp is not None:
+                    happened.append((name.partition("-")[0], "leaves"))
+                elif event.pod.node_name == stays and (name, "bound") not in happened:
+                    happened.append((name, "bound"))
+
+        rig.cluster.listen(note)
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{drained}")
+        await rig.until(
+            lambda: rig.api.list(pods),
+            lambda seen: running(seen) and {pod["spec"]["nodeName"] for pod in seen} == {stays},
+        )
+        first_small = happened.index(("small", "leaves"))
+        before = [name for name, what in happened[:first_small] if what == "bound"]
+        assert [name.partition("-")[0] for name in before] == ["large", "large"], happened
+        assert len(rig.api.list(CLAIMS)) <= 2
 
     scene(scenario)
 

@@ -46,6 +46,7 @@ class RecordingExecutor:
         self.instances = SimpleNamespace(gone=set())
         self.surges = SimpleNamespace(refused=set())
         self.checkpoints = SimpleNamespace(refused=set())
+        self.evictions = SimpleNamespace(is_refused=lambda _uid: False)
         self.claims = self
         self.changed = asyncio.Event()
 

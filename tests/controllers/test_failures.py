@@ -191,6 +191,7 @@ class Launches:
 
 class NoExecutor:
     instances = SimpleNamespace(gone=frozenset())
+    evictions = SimpleNamespace(is_refused=lambda _uid: False)
 
     async def carry_out(self, instructions):
         assert not list(instructions), "nothing to carry out"

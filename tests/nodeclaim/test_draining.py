@@ -127,6 +127,25 @@ def test_large_pods_are_evicted_before_small_ones_which_fit_in_what_they_leave()
     assert [each.name for each in asked] == ["large", "memory", "small", "none"]
 
 
+@pytest.mark.parametrize(
+    ("first", "drained_for", "leaves"),
+    [
+        pytest.param(4.0, 0.0, False, id="four times larger"),
+        pytest.param(1.3, 0.0, False, id="larger by a third"),
+        pytest.param(1.2, 0.0, True, id="larger by a fifth"),
+        pytest.param(0.0, 0.0, True, id="nobody is larger"),
+        pytest.param(4.0, 10.0, True, id="after ten seconds"),
+    ],
+)
+@pytest.mark.parametrize(("pool", "node"), [("NodePool", TAINTED), ("Provisioner", CORDONED)])
+def test_a_small_pod_stays_while_larger_ones_have_to_leave_any_node(pool, node, first, drained_for, leaves):
+    claim = deleted(pool=Reference(pool, "default"))
+    node = replace(node, deletion_timestamp=NOW - drained_for)
+    outcome = step(ClaimView(claim, node, (a_pod("small"),), first_bulk=first), NOW)
+    assert [each.name for each in of_kind(outcome, EvictPod)] == ["small"] * leaves
+    assert outcome.again_at == NOW + (1.0 if leaves else 0.1), "its turn may come in a moment"
+
+
 def test_tm_09_a_mirror_pod_is_never_asked():
     assert evicted(deleted(), TAINTED, a_pod("static", mirror=True)) == []
 

@@ -28,9 +28,15 @@ from nodeless.state.protection import protection
 
 #: A pod this long past the end of its grace period holds nothing back (its kubelet is gone).
 STUCK_AFTER = 60.0
+#: Seconds from the beginning of a drain for which small pods leave after large ones.
+ORDERED_FOR = 10.0
+#: So many times larger is a pod that leaves before another one: each wave takes some tenths of a second.
+_LARGER = 1.25
 CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 DISRUPTED = Taint(DISRUPTED_TAINT, "NoSchedule")
 _CRITICAL = ("system-cluster-critical", "system-node-critical")
+#: The group (`_group`) that leaves first.
+_ORDINARY = (False, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +103,14 @@ def requests_to_leave(
     surge_pending: frozenset[str] = frozenset(),
     surge_started: frozenset[str] = frozenset(),
     unmarked: frozenset[str] = frozenset(),
+    first_bulk: float = 0.0,
 ) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
     """What to ask of the pods now, and why some of them are asked nothing.
 
     Those in `surge_pending` (by key) leave once their Deployment has made another one; for those in
     `surge_started` it has been asked to, and nothing is to be done but to wait. On those in `unmarked` it
     cannot be noted when they were told to save their work: their time counts from the beginning of the drain.
+    Those that are smaller than `first_bulk`, a size like `Pod.bulk`, leave later (`leaves_later`).
     """
     cause, deadline = cause_of(claim), drain.deadline
     bounds = (deadline, drain.stops, instance_ends(claim))
@@ -127,6 +135,8 @@ def requests_to_leave(
         annotation = "" if is_v1alpha5(claim) else protection(pod, now)
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")
+        elif leaves_later(pod, claim, drain, now, first_bulk):
+            continue
         elif (saving := _checkpoint(cause, pod, node, drain, unmarked, latest, now)) is not None:
             instructions += saving
         elif pod.key in surge_pending and patient:
@@ -137,6 +147,33 @@ def requests_to_leave(
         else:
             instructions.append(EvictPod(cause, pod.namespace, pod.name, pod.uid, node.name))
     return tuple(instructions), tuple(protected)
+
+
+def leaves_in_order(pod: Pod, claim: NodeClaim, drain: Drain, now: float) -> bool:
+    """Whether a pod of a draining node is one of those of which the large ones leave first.
+
+    Those are ordinary pods that were not told to leave yet, that no annotation protects, and that do not ask
+    for time to save their work.
+    """
+    return (
+        pod.deletion_timestamp is None
+        and delays_drain(pod, drain.taint, now)
+        and _group(pod) == _ORDINARY
+        and not checkpoint_grace(pod)
+        and (is_v1alpha5(claim) or not protection(pod, now))
+    )
+
+
+def leaves_later(pod: Pod, claim: NodeClaim, drain: Drain, now: float, first_bulk: float) -> bool:
+    """Whether a pod stays for now, since larger ones leave first, or have just left.
+
+    `first_bulk` is the size of the largest one on any node that drains; 0: there is none.
+    """
+    return (
+        _LARGER * pod.bulk < first_bulk
+        and now < drain.began + ORDERED_FOR
+        and leaves_in_order(pod, claim, drain, now)
+    )
 
 
 def _checkpoint(

@@ -27,6 +27,7 @@ from nodeless.nodeclaim.draining import (
     grace_of,
     is_v1alpha5,
     last_drain,
+    leaves_later,
     list_keys,
     requests_to_leave,
 )
@@ -34,6 +35,8 @@ from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
 #: How often a drain or a termination is looked at when no event wakes it.
 DRAIN_AGAIN = 1.0
+#: The same while small pods wait for large ones to have left.
+ORDER_AGAIN = 0.1
 TERMINATE_AGAIN = 5.0
 #: A NodePool's drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
 SHORTEST_DRAIN = 5.0
@@ -125,7 +128,15 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     cause = cause_of(claim)
     drain = last_drain(claim, node, now)
     asked, protected = requests_to_leave(
-        claim, node, waiting, now, drain, view.surge_pending, view.surge_started, view.unmarked
+        claim,
+        node,
+        waiting,
+        now,
+        drain,
+        view.surge_pending,
+        view.surge_started,
+        view.unmarked,
+        view.first_bulk,
     )
     message = f"waiting for {len(waiting)} pods to leave: {list_keys(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
@@ -139,6 +150,8 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
         held = f"cannot drain: {'; '.join(protected[:5])}"
         status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
     again = DRAIN_AGAIN if node.ready else TERMINATE_AGAIN
+    if any(leaves_later(pod, claim, drain, now, view.first_bulk) for pod in waiting):
+        again = ORDER_AGAIN
     return Step((*cordon, *status, *asked, *_check_instance(claim, node)), now + again)
 
 

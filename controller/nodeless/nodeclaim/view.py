@@ -33,6 +33,8 @@ class ClaimView:
     """Keys of pods whose successor has been made, though it may not be ready yet."""
     unmarked: frozenset[str] = frozenset()
     """Keys of pods on which it cannot be noted that they were told to save their work (`checkpoints`)."""
+    first_bulk: float = 0.0
+    """Size of the largest pod that has to leave any draining node before smaller ones."""
     expects_pods: bool = False
     """Pods that wait are to be nominated to the node."""
     awaits_nominations: bool = False

@@ -57,6 +57,10 @@ class Evictions:
             if isinstance(outcome, BaseException):
                 raise outcome
 
+    def is_refused(self, uid: str) -> bool:
+        """Whether the last eviction of a pod was refused."""
+        return uid in self._waits
+
     async def _one(self, instruction: EvictPod | DeletePod) -> None:
         async with self._room:
             # The wait for room may have been longer than the lease.

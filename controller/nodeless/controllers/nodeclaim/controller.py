@@ -19,6 +19,7 @@ from nodeless.controllers.error_boundary import (
     release_conditions,
 )
 from nodeless.controllers.executor.executor import InstructionExecutor
+from nodeless.controllers.nodeclaim.eviction_order import EvictionOrder
 from nodeless.controllers.nodeclaim.launcher import Launcher, RetryLaterError
 from nodeless.controllers.nodeclaim.pod_events import PodEvents
 from nodeless.controllers.provisioning.nominations import PodNominator
@@ -78,6 +79,7 @@ class ClaimLoop:
         #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
         self._launch_after: dict[str, float] = {}
         self._pod_events = PodEvents()
+        self._eviction_order = EvictionOrder(cluster, executor.evictions.is_refused, timing)
         self._log = logger("lifecycle")
         self._nominator = nominator
         if nominator is not None:
@@ -300,6 +302,7 @@ class ClaimLoop:
             buffered=snapshot.room_unknown or any(name in snapshot.buffered for name in names),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._executor.instances.gone,
+            first_bulk=self._eviction_order.first_bulk() if claim.deletion_timestamp is not None else 0.0,
             expects_pods=expecting is not None and expecting.expects(claim),
             awaits_nominations=expecting is not None and node is not None and expecting.awaits(claim, node),
             surge_pending=self._alone(snapshot, claim, pods),
