@@ -1,5 +1,6 @@
 """Large pods leave the nodes that drain first, whichever these are, and small ones when they have a place."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -20,12 +21,12 @@ JOB = (Owner("batch/v1", "Job", "work", "work", controller=True),)
 class World:
     """Two nodes that drain and one that stays, without an API server; time is ours."""
 
-    def __init__(self):
+    def __init__(self, **clocks):
         self.time = 0.0
         self.refused = set()
         self.cluster = Cluster()
-        timing = Timing(wall_clock=lambda: NOW + self.time, steady_clock=lambda: self.time)
-        self.order = EvictionOrder(self.cluster, self.refused.__contains__, timing)
+        clocks = clocks or {"wall_clock": lambda: NOW + self.time, "steady_clock": lambda: self.time}
+        self.order = EvictionOrder(self.cluster, self.refused.__contains__, Timing(**clocks))
         for name in ("a", "b", "stays"):
             deleted = NOW if name != "stays" else None
             claim = an_initialized_claim(
@@ -171,6 +172,26 @@ def test_ten_seconds_after_it_began_a_drain_is_in_no_order(world):
     assert world.first_bulk() == 4
     world.time = 10.0
     assert world.first_bulk() == 0
+
+
+def test_claims_that_drain_are_named_when_smaller_pods_may_leave():
+    async def scenario():
+        world, told = World(wall_clock=lambda: NOW), []
+        work = asyncio.create_task(world.order.run(told.append))
+        world.see("small", "a", 1, owners=())
+        world.see("large", "b", 4, owners=())
+        await asyncio.sleep(0)
+        assert world.order.first_bulk() == 4
+        assert told == []
+        world.evict("large")
+        async with asyncio.timeout(30):
+            while set(told) != {"a", "b"}:  # noqa: ASYNC110 - a condition is waited for
+                await asyncio.sleep(0.01)
+        assert world.order.first_bulk() == 1
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    asyncio.run(scenario())
 
 
 def test_pods_that_leave_a_node_which_does_not_drain_have_no_part_in_it(world):

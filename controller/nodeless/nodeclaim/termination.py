@@ -27,7 +27,6 @@ from nodeless.nodeclaim.draining import (
     grace_of,
     is_v1alpha5,
     last_drain,
-    leaves_later,
     list_keys,
     requests_to_leave,
 )
@@ -35,8 +34,6 @@ from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
 #: How often a drain or a termination is looked at when no event wakes it.
 DRAIN_AGAIN = 1.0
-#: The same while small pods wait for large ones to have left.
-ORDER_AGAIN = 0.1
 TERMINATE_AGAIN = 5.0
 #: A NodePool's drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
 SHORTEST_DRAIN = 5.0
@@ -150,8 +147,6 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
         held = f"cannot drain: {'; '.join(protected[:5])}"
         status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
     again = DRAIN_AGAIN if node.ready else TERMINATE_AGAIN
-    if any(leaves_later(pod, claim, drain, now, view.first_bulk) for pod in waiting):
-        again = ORDER_AGAIN
     return Step((*cordon, *status, *asked, *_check_instance(claim, node)), now + again)
 
 

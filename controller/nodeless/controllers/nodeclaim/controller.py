@@ -166,6 +166,7 @@ class ClaimLoop:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._eviction_order.run(self._queue.add))
             while True:
                 await self._slots.take()
                 key = await self._queue.get()

@@ -11,6 +11,7 @@ for one that does not come within two seconds, and not later than ten seconds fr
 (`nodeclaim.draining.ORDERED_FOR`).
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,8 +25,10 @@ from nodeless.operator.timing import TIMING, Timing
 
 #: Seconds from the eviction of a workload's last pod for which its successors are waited for.
 _LONGEST_SUCCESSION = 2.0
-#: Seconds for which the size that goes first is not computed anew: hundreds of nodes may drain together.
+#: Seconds for which the size that goes first is not computed anew,
 _SAME_FOR = 0.1
+#: and at least so many times as long as computing it took: hundreds of nodes may drain together.
+_SAME_TIMES = 20
 #: Owners that make a pod's successor as soon as the pod is told to leave.
 _REPLACE_AT_ONCE = frozenset(("ReplicaSet", "ReplicationController"))
 
@@ -55,8 +58,25 @@ class EvictionOrder:
         self._leaving: dict[str, _Leaving] = {}
         #: Claims that are being deleted.
         self._draining: set[str] = set()
+        #: The size that goes first, and until when it is not computed anew.
         self._known: tuple[float, float] | None = None
+        self._begun = asyncio.Event()
         cluster.listen(self._on_event)
+
+    async def run(self, tell: Callable[[str], None]) -> None:
+        """Name the claims that drain whenever smaller pods may leave than before, until cancelled."""
+        before = 0.0
+        while True:
+            await self._begun.wait()
+            bulk = self.first_bulk()
+            if bulk < before:
+                for name in tuple(self._draining):
+                    tell(name)
+            before = bulk
+            if not self._draining:
+                self._begun.clear()
+            elif self._known is not None:
+                await asyncio.sleep(max(self._known[1] - self._clock(), 0.0))
 
     def first_bulk(self) -> float:
         """The size (`Pod.bulk`) of the largest pod that is to leave or has no successor yet; 0: none."""
@@ -64,7 +84,9 @@ class EvictionOrder:
             return 0.0
         now = self._clock()
         if self._known is None or now >= self._known[1]:
-            self._known = self._first_bulk(self._cluster.snapshot, now), now + _SAME_FOR
+            bulk = self._first_bulk(self._cluster.snapshot, now)
+            done = self._clock()
+            self._known = bulk, done + max(_SAME_FOR, _SAME_TIMES * (done - now))
         return self._known[0]
 
     def _first_bulk(self, snapshot: Snapshot, now: float) -> float:
@@ -107,6 +129,7 @@ class EvictionOrder:
                 if claim.name not in self._draining:
                     self._draining.add(claim.name)
                     self._known = None
+                    self._begun.set()
             case events.ClaimGone(name):
                 self._draining.discard(name)
                 if not self._draining:
