@@ -8,12 +8,15 @@ and stock change without a word to the cluster (Karpenter's `consolidated` flag)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from immutables import Map
 
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.requeue import next_requeue_at
 from nodeless.model.disruption import Decisions, VerdictCode
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
@@ -45,15 +48,44 @@ _PARTS = (
     "applied_overlays",
     "teardown",
 )
+#: Those of which objects are written again and again though they stay the same.
+_WRITTEN_WITHOUT_CHANGE = ("pods", "nodes", "claims")
 #: A cluster that a budget holds does not count as consolidated (Karpenter's rule), nor does one of which a
 #: part is still to be looked at.
 _PASSING = frozenset({VerdictCode.BUDGET, VerdictCode.NOT_REACHED})
 
 
 def is_unchanged(before: Snapshot, after: Snapshot) -> bool:
-    """Whether nothing has changed between two snapshots of a cluster that a pass depends on."""
+    """Whether nothing has changed between two snapshots of a cluster that a pass depends on.
+
+    Kubelets write the status of each node every five minutes though it stays the same, and claims are written
+    for what only we note on them: that is no change.
+    """
     # Snapshots share the parts that no event has touched.
-    return all(getattr(before, part) is getattr(after, part) for part in _PARTS)
+    touched = [part for part in _PARTS if getattr(before, part) is not getattr(after, part)]
+    return all(
+        part in _WRITTEN_WITHOUT_CHANGE and _is_same(getattr(before, part), getattr(after, part))
+        for part in touched
+    )
+
+
+def _is_same(before: Map[str, object], after: Map[str, object]) -> bool:
+    return len(before) == len(after) and all(
+        key in before and _says_the_same(before[key], entry) for key, entry in after.items()
+    )
+
+
+def _says_the_same(before: object, after: object) -> bool:
+    match before, after:
+        case _ if before is after:
+            return True
+        case Node(), Node():
+            return replace(before, resource_version=after.resource_version) == after
+        case NodeClaim(), NodeClaim():
+            # When pods last came or left says from when on a node may be a candidate: it is never sooner.
+            version, noted = after.resource_version, after.last_pod_event
+            return replace(before, resource_version=version, last_pod_event=noted) == after
+    return before == after
 
 
 def is_consolidated(decisions: Decisions) -> bool:
