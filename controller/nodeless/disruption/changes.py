@@ -2,8 +2,7 @@
 
 A command that was right and is not any more was made wrong by something: a pod that came, left or asks for
 something else, a node that came, went or is closed, a pool, a budget. What lies nearest to the command is
-told
-first: the pods of its own nodes, these nodes themselves, other pods, other nodes, and then the rules.
+told first: the pods of its own nodes, these nodes themselves, other pods, other nodes, and then the rules.
 """
 
 from collections.abc import Iterator, Mapping
