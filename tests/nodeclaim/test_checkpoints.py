@@ -26,6 +26,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from nodeless.nodeclaim import ClaimView, step
 from nodeless.nodeclaim.checkpoints import LONGEST_GRACE, checkpoint_grace
+from nodeless.nodeclaim.draining import pods_saving_work
 from nodeless.nodeclaim.interruption import claims_by_instance, react_to_warning
 from nodeless.state import apply
 from tests.factories import NOW, a_node, a_pod, an_initialized_claim
@@ -207,3 +208,33 @@ def test_claims_without_pods_that_take_time_are_not_written():
     assert warned(SPOT_WARNING, [a_pod(node_name=NODE.name)]) == []
     earlier = {INSTANCE_ENDS: format_time(NOW + 60)}
     assert warned(SPOT_WARNING, [trainer()], annotations=earlier) == []
+
+
+TOLD = {"checkpoint_requested_at": NOW}
+
+
+@pytest.mark.parametrize(
+    ("pod", "seconds", "until"),
+    [
+        pytest.param(trainer(**TOLD), 0, 600, id="told, with ten minutes"),
+        pytest.param(trainer(**TOLD), 599, 600, id="until they are over"),
+        pytest.param(trainer(**TOLD), 600, None, id="they are over"),
+        pytest.param(trainer(), 0, None, id="not told yet"),
+        pytest.param(trainer(checkpoint_requested_at=NOW - 60), 0, None, id="told in an earlier drain"),
+        pytest.param(trainer(phase="Succeeded", **TOLD), 0, None, id="has ended"),
+        pytest.param(trainer(deletion_timestamp=NOW + 30, **TOLD), 0, None, id="leaves already"),
+    ],
+)
+def test_who_saves_its_work_is_shown_with_the_time_until_which_it_may(pod, seconds, until):
+    saving = pods_saving_work(draining(), NODE, [pod], NOW + seconds)
+    assert saving == ({} if until is None else {pod.key: NOW + until})
+
+
+def test_a_deadline_ends_the_time_to_save_work_early_enough_for_the_pods_own_grace():
+    claim = draining(**{TERMINATION_TIMESTAMP: format_time(NOW + 120)})
+    pod = trainer(grace_period_seconds=30, **TOLD)
+    assert pods_saving_work(claim, NODE, [pod], NOW) == {pod.key: NOW + 90}
+
+
+def test_nobody_saves_its_work_on_a_node_that_stays():
+    assert not pods_saving_work(draining(), replace(NODE, deletion_timestamp=None), [trainer(**TOLD)], NOW)
