@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.disruption.consolidation_state import is_unchanged
+from nodeless.disruption.consolidation_state import ConsolidationState, is_unchanged
+from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model import events
 from nodeless.model.conditions import Condition
+from nodeless.model.nodes import CONSOLIDATABLE
 from nodeless.state import apply
-from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on
+from tests.disruption.world import NOW, a_budget, a_node_pool, a_provisioner, cluster, node_of, on
 
 POOL = a_provisioner()
 SEEN = cluster(POOL, node_of(POOL, "a"), node_of(POOL, "b"), on("a"), on("b"), a_budget("guarded"))
@@ -24,12 +26,30 @@ POD = next(pod for pod in SEEN.pods.values() if pod.node_name == "node-a")
         ),
         pytest.param(events.ClaimSeen(replace(CLAIM, resource_version="7")), id="written without a change"),
         pytest.param(events.ClaimSeen(replace(CLAIM, last_pod_event=7.0)), id="pods came or left"),
+        pytest.param(
+            events.ClaimSeen(
+                replace(CLAIM, conditions=(*CLAIM.conditions, Condition(CONSOLIDATABLE, "True")))
+            ),
+            id="quiet, as time alone says",
+        ),
         pytest.param(events.PodSeen(replace(POD)), id="the pod is as it was"),
         pytest.param(events.Nominated("node-a", 7.0), id="a nomination, which keeps the node itself"),
     ],
 )
 def test_what_says_nothing_new_is_no_change(event):
     assert is_unchanged(SEEN, apply(SEEN, event))
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [((5,), 5), ((5, 7), 7), ((5, 7, 9), 7), ((5, 20), 5)])
+def test_nodes_that_become_quiet_one_after_the_other_are_waited_for_together(seconds, ends):
+    """Looked at one by one, each look would begin anew; none waits for more than three seconds."""
+    pool = a_node_pool(consolidate_after=30)
+    names = "abc"[: len(seconds)]
+    nodes = [
+        node_of(pool, name, last_pod_event=NOW - 30 + at) for name, at in zip(names, seconds, strict=True)
+    ]
+    still = ConsolidationState.after(cluster(pool, *nodes), DisruptionPolicy(), NOW, 100.0)
+    assert still.ends == 100 + ends
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,15 @@ from immutables import Map
 
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.requeue import next_requeue_at
+from nodeless.disruption.requeue import last_to_be_quiet, next_requeue_at
 from nodeless.model.disruption import Decisions, VerdictCode
-from nodeless.model.nodes import Node, NodeClaim
+from nodeless.model.nodes import CONSOLIDATABLE, Node, NodeClaim
 from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
 LOOK_AGAIN_SECONDS = 300.0
+#: Seconds for which nodes are waited for that become candidates one after the other, as pods came to them.
+TOGETHER_SECONDS = 3.0
 #: Seconds for which a command waits at least that only the age of its nodes makes worth it: one pass for
 #: many.
 LEAST_PAUSE = 30.0
@@ -82,10 +84,14 @@ def _says_the_same(before: object, after: object) -> bool:
         case Node(), Node():
             return replace(before, resource_version=after.resource_version) == after
         case NodeClaim(), NodeClaim():
-            # When pods last came or left says from when on a node may be a candidate: it is never sooner.
-            version, noted = after.resource_version, after.last_pod_event
-            return replace(before, resource_version=version, last_pod_event=noted) == after
+            return _with_what_counts(before) == _with_what_counts(after)
     return before == after
+
+
+def _with_what_counts(claim: NodeClaim) -> NodeClaim:
+    """The claim without what says from when on its node is a candidate: a state ends then (`requeue`)."""
+    conditions = tuple(condition for condition in claim.conditions if condition.type != CONSOLIDATABLE)
+    return replace(claim, resource_version="", last_pod_event=None, conditions=conditions)
 
 
 def is_consolidated(decisions: Decisions) -> bool:
@@ -130,6 +136,8 @@ class ConsolidationState:
             again_at: When a command is worth it that the pass has refused (`Decisions.again_at`).
         """
         moment = min(next_requeue_at(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
+        if math.isfinite(moment):
+            moment = last_to_be_quiet(snapshot, moment, moment + TOGETHER_SECONDS)
         lasts = min(moment - now, LOOK_AGAIN_SECONDS)
         if since is not None:
             lasts, again_at = min(lasts, since.ends - at), min(again_at, since.awaited)

@@ -53,6 +53,21 @@ def next_requeue_at(
     return min((at for at in _moments(snapshot, policy, now, memory) if at > now), default=math.inf)
 
 
+def last_to_be_quiet(snapshot: Snapshot, first: float, until: float) -> float:
+    """The last moment from `first` to `until` at which a node has been quiet for as long as its pool wants.
+
+    All three are seconds since the epoch; `first` itself where there is none.
+    """
+    moments = (_quiet_from(snapshot, claim) for claim in snapshot.claims.values())
+    return max((at for at in moments if at is not None and first <= at <= until), default=first)
+
+
+def _quiet_from(snapshot: Snapshot, claim: NodeClaim) -> float | None:
+    pool = snapshot.pools.get(str(claim.pool))
+    after = consolidates_after(pool) if pool is not None else None
+    return None if after is None else last_pod_event_time(claim) + after
+
+
 def _moments(
     snapshot: Snapshot, policy: DisruptionPolicy, now: float, memory: CommandHistory
 ) -> Iterator[float]:
@@ -72,10 +87,9 @@ def _moments(
 
 
 def _of_claim(snapshot: Snapshot, claim: NodeClaim, now: float) -> Iterator[float]:
-    pool = snapshot.pools.get(str(claim.pool))
-    after = consolidates_after(pool) if pool is not None else None
-    if after is not None:
-        yield last_pod_event_time(claim) + after
+    quiet = _quiet_from(snapshot, claim)
+    if quiet is not None:
+        yield quiet
     if claim.deletion_timestamp is not None:
         yield claim.deletion_timestamp + PATIENCE
     for asked in reboots_of(claim, now):
