@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from immutables import Map
 
 from nodeless.disruption.consolidation_state import ConsolidationState, is_unchanged
 from nodeless.disruption.policy import DisruptionPolicy
@@ -75,3 +76,30 @@ def test_what_a_search_may_find_something_else_by_is_one(event):
     after = apply(SEEN, event)
     assert not is_unchanged(SEEN, after)
     assert not is_unchanged(after, SEEN)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "pools",
+        "node_classes",
+        "daemon_sets",
+        "namespaces",
+        "volume_claims",
+        "volumes",
+        "storage_classes",
+        "csi_nodes",
+        "resource_claims",
+        "resource_claim_templates",
+        "resource_slices",
+        "device_classes",
+        "disruption_budgets",
+        "capacity_buffers",
+        "provisioning_requests",
+        "pod_sources",
+        "vertical_autoscalers",
+        "applied_overlays",
+    ],
+)
+def test_whatever_plans_are_made_of_counts(part):
+    assert not is_unchanged(SEEN, replace(SEEN, **{part: Map({"new": POOL})}))
