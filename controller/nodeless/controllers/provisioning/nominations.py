@@ -118,6 +118,8 @@ class PodNominator:
         self._binding_since: dict[str, float] = {}
         #: By pod key: how many devices it asks for, of those that ask for any and have a place.
         self._devices: dict[str, float] = {}
+        #: What `_last_by_devices` found since the last event.
+        self._bound_by: dict[float, float] | None = None
         #: Of those that joined, the nodes to which a pod is still to be nominated.
         self._incomplete: set[str] = set()
         #: Places that are looked at again in a calm moment, and when.
@@ -150,6 +152,7 @@ class PodNominator:
                 if devices := devices_asked(snapshot, now):
                     self._devices[pod.key] = devices
                 self._queue.add(pod.key)
+        self._bound_by = None
         for name in self._joined_at:
             self._begin(name)
         self._open_the_last()
@@ -206,15 +209,19 @@ class PodNominator:
         own = self._most_devices(node.name)
         if not own:
             return 0.0
-        if any(0 < self._most_devices(name) < own for name in self._ready_since):
-            return _BOUND_WITHIN
-        now = time.monotonic()
-        left = [
-            since + _BOUND_WITHIN - now
-            for name, since in self._binding_since.items()
-            if 0 < self._most_devices(name) < own
-        ]
-        return max((0.0, *left))
+        if self._bound_by is None:
+            self._bound_by = self._last_by_devices()
+        last = max((until for devices, until in self._bound_by.items() if devices < own), default=-inf)
+        return min(max(last - time.monotonic(), 0.0), _BOUND_WITHIN)
+
+    def _last_by_devices(self) -> dict[float, float]:
+        """By the most devices that a pod of a node claims: until when those pods are bound; inf: closed."""
+        found: dict[float, float] = {}
+        opened = {name: at + _BOUND_WITHIN for name, at in self._binding_since.items()}
+        for name, until in (opened | dict.fromkeys(self._ready_since, inf)).items():
+            if devices := self._most_devices(name):
+                found[devices] = max(until, found.get(devices, -inf))
+        return found
 
     def _comes_with(self, name: str, other: str) -> bool:
         """Whether a node that is ready waits for another one."""
@@ -336,6 +343,7 @@ class PodNominator:
                 self._pods.pop(known[1], None)
 
     def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
+        self._bound_by = None
         match event:
             case events.PodSeen(pod):
                 known = before.pods.get(pod.key)

@@ -21,8 +21,9 @@ def devices_asked(snapshot: Snapshot, pod: Pod) -> float:
         template = snapshot.resource_claim_templates.get(f"{pod.namespace}/{named.template}")
         found = claim or template
         asked += _counted(found.devices) if found is not None else 0
-    serving = serving_classes(snapshot) if snapshot.device_classes else {}
-    return asked + sum(amount for name, amount in pod.shape.requests if name in serving)
+    extended = [(name, amount) for name, amount in pod.shape.requests if "/" in name]
+    serving = serving_classes(snapshot) if extended else {}
+    return asked + sum(amount for name, amount in extended if name in serving)
 
 
 def _counted(claimed: ClaimedDevices) -> float:
