@@ -14,6 +14,7 @@ for one that does not come within two seconds, and not later than ten seconds fr
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
@@ -59,35 +60,36 @@ class EvictionOrder:
         #: Claims that are being deleted.
         self._draining: set[str] = set()
         #: The size that goes first, and until when it is not computed anew.
-        self._known: tuple[float, float] | None = None
-        self._begun = asyncio.Event()
+        self._bulk, self._known_until = 0.0, -inf
+        #: Set when a drain begins or one of its pods leaves, until there is no order to keep.
+        self._astir = asyncio.Event()
         cluster.listen(self._on_event)
 
     async def run(self, tell: Callable[[str], None]) -> None:
         """Name the claims that drain whenever smaller pods may leave than before, until cancelled."""
         before = 0.0
         while True:
-            await self._begun.wait()
+            await self._astir.wait()
             bulk = self.first_bulk()
             if bulk < before:
                 for name in tuple(self._draining):
                     tell(name)
             before = bulk
-            if not self._draining:
-                self._begun.clear()
-            elif self._known is not None:
-                await asyncio.sleep(max(self._known[1] - self._clock(), 0.0))
+            if bulk:
+                await asyncio.sleep(max(self._known_until - self._clock(), 0.0))
+            else:
+                self._astir.clear()
 
     def first_bulk(self) -> float:
         """The size (`Pod.bulk`) of the largest pod that is to leave or has no successor yet; 0: none."""
         if not self._draining:
             return 0.0
         now = self._clock()
-        if self._known is None or now >= self._known[1]:
-            bulk = self._first_bulk(self._cluster.snapshot, now)
+        if now >= self._known_until:
+            self._bulk = self._first_bulk(self._cluster.snapshot, now)
             done = self._clock()
-            self._known = bulk, done + max(_SAME_FOR, _SAME_TIMES * (done - now))
-        return self._known[0]
+            self._known_until = done + max(_SAME_FOR, _SAME_TIMES * (done - now))
+        return self._bulk
 
     def _first_bulk(self, snapshot: Snapshot, now: float) -> float:
         found = [pod.bulk for pod in self._to_leave(snapshot)]
@@ -128,8 +130,8 @@ class EvictionOrder:
             case events.ClaimSeen(claim) if claim.deletion_timestamp is not None:
                 if claim.name not in self._draining:
                     self._draining.add(claim.name)
-                    self._known = None
-                    self._begun.set()
+                    self._known_until = -inf
+                    self._astir.set()
             case events.ClaimGone(name):
                 self._draining.discard(name)
                 if not self._draining:
@@ -146,6 +148,7 @@ class EvictionOrder:
             leaving = self._leaving.get(owner)
             pods = leaving.pods if leaving is not None else self._active.get(owner, 0)
             self._leaving[owner] = _Leaving(pods, before.bulk, self._clock())
+            self._astir.set()
         if was != is_now:
             self._active[owner] = self._active.get(owner, 0) + is_now - was
             if not self._active[owner]:
