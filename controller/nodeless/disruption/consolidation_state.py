@@ -136,8 +136,7 @@ class ConsolidationState:
             again_at: When a command is worth it that the pass has refused (`Decisions.again_at`).
         """
         moment = min(next_requeue_at(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
-        if math.isfinite(moment):
-            moment = last_to_be_quiet(snapshot, moment, moment + TOGETHER_SECONDS)
+        moment = last_to_be_quiet(snapshot, moment, moment + TOGETHER_SECONDS)
         lasts = min(moment - now, LOOK_AGAIN_SECONDS)
         if since is not None:
             lasts, again_at = min(lasts, since.ends - at), min(again_at, since.awaited)
