@@ -37,75 +37,65 @@ class Tolerated:
     """Of which workload the pod with a key is."""
 
 
-def with_fewer_nodes(
-    nodes: Sequence[InFlightNodeClaim],
-    cover: Cover,
-    hosts: HostLimits,
-    known: Configurations,
-    tolerated: Tolerated,
-    make: Callable[[int, Parts], InFlightNodeClaim | None],
-) -> Sequence[InFlightNodeClaim]:
-    """The nodes, or fewer with the same pods: at the same price, and then for what is tolerated.
+@dataclass(frozen=True, slots=True)
+class NodeMerger:
+    """Finds fewer nodes for the pods of a plan's new ones."""
 
-    Args:
-        nodes: New nodes.
-        cover: What can be bought for their pods.
-        hosts: Limits for single nodes.
-        known: Finds the configurations of the nodes.
-        tolerated: What may be done for fewer nodes.
-        make: A node of a shape with these pods; None where it cannot be made as it was meant.
-    """
-    nodes = _merged_within(0.0, nodes, cover, hosts, known, tolerated, make)
-    if not tolerated.tolerance or len(known.item_of) * _POD > tolerated.seconds:
-        return nodes
-    return _merged_within(tolerated.tolerance, nodes, cover, hosts, known, tolerated, make)
+    cover: Cover
+    """What can be bought for their pods."""
+    hosts: HostLimits
+    known: Configurations
+    """Finds the configurations of the nodes."""
+    tolerated: Tolerated
+    make: Callable[[int, Parts], InFlightNodeClaim | None]
+    """A node of a shape with these pods; None where it cannot be made as it was meant."""
 
+    def merge(self, nodes: Sequence[InFlightNodeClaim]) -> Sequence[InFlightNodeClaim]:
+        """The nodes, or fewer with the same pods: at the same price, and then for what is tolerated."""
+        nodes = self._merge_within(0.0, nodes)
+        if not self.tolerated.tolerance or len(self.known.item_of) * _POD > self.tolerated.seconds:
+            return nodes
+        return self._merge_within(self.tolerated.tolerance, nodes)
 
-def _merged_within(
-    tolerance: float,
-    nodes: Sequence[InFlightNodeClaim],
-    cover: Cover,
-    hosts: HostLimits,
-    known: Configurations,
-    tolerated: Tolerated,
-    make: Callable[[int, Parts], InFlightNodeClaim | None],
-) -> Sequence[InFlightNodeClaim]:
-    """The nodes, or fewer that cost at most this part of their price more."""
-    rows = [row for row in map(known.of, nodes) if row is not None]
-    if not 2 <= len(nodes) == len(rows):
-        return nodes
-    spent = tolerance * sum(float(cover.cost[shape]) for shape, _ in rows)
-    chosen = [Chosen(shape, filling, 1) for shape, filling in rows]
-    merging = Merging(cover, hosts, rows, chosen, tolerated.seconds, spent)
+    def _merge_within(
+        self, tolerance: float, nodes: Sequence[InFlightNodeClaim]
+    ) -> Sequence[InFlightNodeClaim]:
+        """The nodes, or fewer that cost at most this part of their price more."""
+        rows = [row for row in map(self.known.of, nodes) if row is not None]
+        if not 2 <= len(nodes) == len(rows):
+            return nodes
+        spent = tolerance * sum(float(self.cover.cost[shape]) for shape, _ in rows)
+        chosen = [Chosen(shape, filling, 1) for shape, filling in rows]
+        merging = Merging(self.cover, self.hosts, rows, chosen, self.tolerated.seconds, spent)
 
-    @cache
-    def workloads_on(members: Members) -> Counter[Hashable]:
-        return Counter(tolerated.workload(key) for member in members for key in nodes[member].pods)
+        @cache
+        def workloads_on(members: Members) -> Counter[Hashable]:
+            return Counter(self.tolerated.workload(key) for member in members for key in nodes[member].pods)
 
-    @cache
-    def all_workloads() -> Counter[Hashable]:
-        return Counter(map(tolerated.workload, known.item_of))
+        @cache
+        def all_workloads() -> Counter[Hashable]:
+            return Counter(map(self.tolerated.workload, self.known.item_of))
 
-    def may(one: Members, other: Members) -> bool:
-        first, second, every = workloads_on(one), workloads_on(other), all_workloads()
-        return all(
-            first[each] + second[each] <= max(MOST_OF_A_WORKLOAD * every[each], first[each], second[each])
-            for each in first.keys() | second.keys()
-        )
+        def may(one: Members, other: Members) -> bool:
+            first, second, every = workloads_on(one), workloads_on(other), all_workloads()
+            return all(
+                first[each] + second[each] <= max(MOST_OF_A_WORKLOAD * every[each], first[each], second[each])
+                for each in first.keys() | second.keys()
+            )
 
-    merging.merge(may if tolerance else None)
-    gone: set[int] = set()
-    made: list[InFlightNodeClaim] = []
-    for (shape, _), alike in merging.kinds:
-        for members in alike:
-            if len(members) < 2:
-                continue
-            one = make(shape, _parts((nodes[member] for member in members), known))
-            if one is None:  # others may have been merged with what this one leaves of the limits
-                return nodes
-            gone.update(members)
-            made.append(one)
-    return [*(node for number, node in enumerate(nodes) if number not in gone), *made]
+        merging.merge(may if tolerance else None)
+        gone: set[int] = set()
+        made: list[InFlightNodeClaim] = []
+        for (shape, _), alike in merging.kinds:
+            for members in alike:
+                if len(members) < 2:
+                    continue
+                one = self.make(shape, _parts((nodes[member] for member in members), self.known))
+                if one is None:  # others may have been merged with what this one leaves of the limits
+                    return nodes
+                gone.update(members)
+                made.append(one)
+        return [*(node for number, node in enumerate(nodes) if number not in gone), *made]
 
 
 def _parts(nodes: Iterable[InFlightNodeClaim], known: Configurations) -> Parts:

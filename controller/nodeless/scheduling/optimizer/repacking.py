@@ -9,7 +9,6 @@ not come out as it was meant is dropped, and the first-fit plan stays.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from nodeless.scheduling.optimizer.few_nodes import few_nodes
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
 from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.merging import merged
-from nodeless.scheduling.optimizer.nearly_cheapest import Tolerated, with_fewer_nodes
+from nodeless.scheduling.optimizer.nearly_cheapest import NodeMerger, Tolerated
 from nodeless.scheduling.optimizer.patterns import Filler
 from nodeless.scheduling.optimizer.shapes import shapes_for
 from nodeless.scheduling.optimizer.whole_nodes import SAME, whole_nodes
@@ -180,15 +179,8 @@ def repack(
     if few_enough and most_new_nodes is not None and most > tried:
         more = Effort(max(effort.left, _LEFT_FOR_WHOLE * time_box))
         contest.offer(_limited(cover, hosts, more, most, contest.bound))
-    merge = partial(
-        with_fewer_nodes,
-        cover=cover,
-        hosts=hosts,
-        known=configurations,
-        tolerated=tolerated,
-        make=contest.builder.node,
-    )
-    return contest.outcome(first_fit, standing, fixed, merge)
+    merger = NodeMerger(cover, hosts, configurations, tolerated, contest.builder.node)
+    return contest.outcome(first_fit, standing, fixed, merger.merge)
 
 
 @dataclass(slots=True, eq=False)
