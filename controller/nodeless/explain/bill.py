@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from nodeless.explain.node_prices import NodePrices
 from nodeless.explain.words import count
 from nodeless.model.bill import INSTANCE, NODE_FEE, BillPart
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.node_offerings import NodePrices
 from nodeless.model.snapshot import Snapshot
 
 

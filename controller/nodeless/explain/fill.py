@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nodeless.explain.node_prices import NodePrices
 from nodeless.model.bill import BillPart
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
+from nodeless.model.node_offerings import NodePrices
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
