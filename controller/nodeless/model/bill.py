@@ -14,6 +14,7 @@ CREDITS = "CPU credits"
 VOLUMES = "volumes"
 ADDRESS = "public IPv4"
 ADJUSTMENTS = "adjustments"
+COMMITMENTS = "commitments"
 #: What settings call the parts that can be left out of a bill.
 LICENSES, CPU_CREDITS, EBS_VOLUMES, ADDRESSES = "licenses", "credits", "volumes", "addresses"
 PARTS = (LICENSES, CPU_CREDITS, EBS_VOLUMES, ADDRESSES)

@@ -2,8 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 
-from nodeless.model.bill import INSTANCE, NODE_FEE, NODE_FEE_SOURCE, Bill, BillPart, PriceSource
+from nodeless.model.bill import (
+    ADJUSTMENTS,
+    COMMITMENTS,
+    INSTANCE,
+    NODE_FEE,
+    NODE_FEE_SOURCE,
+    Bill,
+    BillPart,
+    PriceSource,
+)
 from nodeless.model.devices import DriverDevices
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
@@ -49,6 +59,28 @@ class Offering:
     def instance_price(self) -> float:
         """What EC2 lists for the instance, without all else that comes with a node of it."""
         return self.price if self.bill is None else self.bill.instance
+
+    @property
+    def adjusted_instance_price(self) -> float:
+        """What the user pays for the instance alone, commitments left out: at least 0."""
+        if self.bill is None:
+            return self.price
+        adjusted = (part.dollars or 0.0 for part in self.bill.parts if part.name == ADJUSTMENTS)
+        return max(0.0, fsum((self.bill.instance, *adjusted)))
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether a commitment covers some of it."""
+        return self.bill is not None and any(part.name == COMMITMENTS for part in self.bill.parts)
+
+    def less(self, parts: Iterable[BillPart]) -> "Offering":
+        """The same with some parts off its bill; not below nothing."""
+        off = tuple(parts)
+        if not off:
+            return self
+        bill = Bill(self.price) if self.bill is None else self.bill
+        price = fsum((self.price, *(part.dollars or 0.0 for part in off)))
+        return replace(self, price=max(0.0, price), bill=replace(bill, parts=(*bill.parts, *off)))
 
     @property
     def parts(self) -> tuple[BillPart, ...]:
