@@ -14,6 +14,11 @@ rules on the hostname. Written on kube-scheduler's filters (`scheduler`), withou
           x[p, k] <= sum of x[q, k] of those that p must be beside
           x[p, k] + x[q, k] <= 1                           where p and q keep off each other
           sum_k capacity of pool i <= limit_i
+          sum_i c[i, k, o] <= z[k, o]                      at most the whole of a new node is covered
+          sum u_io c[i, k, o] <= amount_i                  of on-demand offers that commitment i concerns,
+                                                           each of which uses u_io of it
+
+Price: sum w_o z - sum w_o c.
 """
 
 from collections.abc import Sequence
@@ -22,6 +27,7 @@ from itertools import combinations
 
 import highspy
 
+from nodeless.model.commitments import Commitment
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, PROVISIONER_NAME, ZONE
 from nodeless.model.pods import Pod, PodAffinityTerm
@@ -51,8 +57,11 @@ class Offer:
     price: float
 
 
-def best(seen: Snapshot, types: Sequence[InstanceType]) -> Best:
-    """The best that can be done for the pods that wait. Rules on anything but the hostname play no part."""
+def best(seen: Snapshot, types: Sequence[InstanceType], commitments: Sequence[Commitment] = ()) -> Best:
+    """The best that can be done for the pods that wait. Rules on anything but the hostname play no part.
+
+    Nothing that runs uses the commitments.
+    """
     waiting = sorted((pod for pod in seen.pods.values() if not pod.node_name), key=lambda pod: pod.key)
     program = highspy.Highs()
     program.silent()
@@ -96,7 +105,9 @@ def best(seen: Snapshot, types: Sequence[InstanceType]) -> Best:
     _rules(program, waiting, x, places)
     _limits(program, seen, offers, z)
     number = program.qsum(one for row in x for one in row)
-    price = program.qsum(offer.price * one for made in z for offer, one in zip(offers, made, strict=True))
+    listed = program.qsum(offer.price * one for made in z for offer, one in zip(offers, made, strict=True))
+    off = _covered(program, offers, z, commitments)
+    price = listed - program.qsum(dollars * part for dollars, part in off) if off else listed
     program.setOptionValue("mip_rel_gap", 0.0)
     program.setOptionValue("mip_abs_gap", 1e-7)
     program.maximize(_PLACED * number - price)
@@ -104,7 +115,34 @@ def best(seen: Snapshot, types: Sequence[InstanceType]) -> Best:
     paid = sum(
         offer.price * round(program.val(one)) for made in z for offer, one in zip(offers, made, strict=True)
     )
-    return Best(placed, paid)
+    return Best(placed, paid - sum(dollars * program.val(part) for dollars, part in off))
+
+
+def _covered(
+    program: highspy.Highs, offers: Sequence[Offer], z: list[list], commitments: Sequence[Commitment]
+) -> list[tuple]:
+    """The parts of new nodes that are covered, each with the price of the whole."""
+    found = []
+    for commitment in commitments:
+        used = []
+        for made in z:
+            for offer, one in zip(offers, made, strict=True):
+                labels = offer.host.labels
+                if labels[CAPACITY_TYPE] == "on-demand" and commitment.concerns(
+                    offer.kind.name, labels[ZONE]
+                ):
+                    part = program.addVariable(0, 1)
+                    found.append((offer.price, part, id(made), offer))
+                    used.append(commitment.use(offer.kind.name, offer.price) * part)
+                    program.addConstr(part <= one)
+        if used:
+            program.addConstr(program.qsum(used) <= commitment.amount)
+    for made in z:
+        for offer, one in zip(offers, made, strict=True):
+            parts = [part for _, part, row, of in found if row == id(made) and of is offer]
+            if len(parts) > 1:
+                program.addConstr(program.qsum(parts) <= one)
+    return [(dollars, part) for dollars, part, *_ in found]
 
 
 def _offers(seen: Snapshot, types: Sequence[InstanceType]):

@@ -1,8 +1,9 @@
 """What the operator may choose about a solve."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from nodeless.model.commitments import Commitment
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
 from nodeless.model.subnets import SubnetRoom
@@ -39,7 +40,12 @@ class Policy:
     node_fee: float = 0.0
     """US dollars an hour that every node costs besides its instance: agents and volumes billed by node."""
     price_adjustments: tuple[PriceAdjustment, ...] = ()
-    """Discounts, surcharges and commitments, applied to list prices in their order."""
+    """Discounts and surcharges, applied to list prices in their order."""
+    commitments: tuple[Commitment, ...] = ()
+    """What is paid for whether it runs or not; `at` says which count."""
+    commitments_left: Mapping[str, float] | None = field(default=None, hash=False)
+    """What is left of each, by its name, for new nodes; None: what the nodes of the snapshot leave, as far as
+    the catalog knows them."""
     time_box: float = DEFAULT_TIME_BOX
     """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the first-fit plan only."""
     fewer_nodes_tolerance: float = DEFAULT_TOLERANCE
@@ -70,6 +76,11 @@ class Policy:
 
     min_values: str = STRICT
     """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""
+
+    def at(self, now: float) -> "Policy":
+        """The policy with the commitments that count at a time, in seconds since the epoch."""
+        counting = tuple(commitment for commitment in self.commitments if commitment.is_in_term(now))
+        return self if counting == self.commitments else replace(self, commitments=counting)
 
     def __post_init__(self) -> None:
         defect = packing_defect(self.packing)

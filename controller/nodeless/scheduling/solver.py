@@ -53,6 +53,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage
 from nodeless.scheduling.capacity_choices import chosen_capacities, with_choice
+from nodeless.scheduling.committed import cheapest_with_commitments
 from nodeless.scheduling.devices import Devices
 from nodeless.scheduling.diagnostics.refusing import refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
@@ -139,7 +140,12 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     snapshot = zone_ids.in_snapshot()
     plan = planned_whole(
         snapshot,
-        partial(_plan_to_be_bound, catalog=catalog, policy=policy, zone_ids=zone_ids),
+        partial(
+            cheapest_with_commitments,
+            catalog=catalog,
+            policy=policy,
+            planner=partial(_plan_to_be_bound, zone_ids=zone_ids),
+        ),
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
         partial(domains_of, snapshot, catalog),
     )

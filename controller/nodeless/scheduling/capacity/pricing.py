@@ -1,8 +1,8 @@
-"""What a node costs: list prices with the user's discounts, surcharges, commitments and the fee per node.
+"""What a node costs: list prices with the user's discounts, surcharges and the fee per node.
 
 For an offering of list price w the adjustments that match it are applied in their order,
 
-    w <- price                          where the adjustment gives a price (a commitment)
+    w <- price                          where the adjustment gives a price
     w <- w * (1 + percent / 100) + dollars      otherwise,
 
 never below zero, and the fee per node is added last. The result stands in the place of the list
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from nodeless.model.bill import Bill
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.pools import Pool
@@ -108,5 +109,6 @@ def _repriced(
         paid = offering
         for adjustment in matching:
             paid = adjustment.apply(paid)
-        offerings.append(replace(paid, price=paid.price + node_fee))
+        bill = Bill(paid.price) if paid.bill is None and node_fee else paid.bill
+        offerings.append(replace(paid, price=paid.price + node_fee, bill=bill))
     return replace(instance_type, offerings=tuple(offerings))

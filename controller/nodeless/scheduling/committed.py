@@ -1,0 +1,402 @@
+"""The plan that is cheapest with commitments: what is paid for already is used first, the rest at list price.
+
+Price of a plan: its nodes, less what is left of commitments once the nodes that run have used theirs. What
+a node costs so depends on how many others are covered, and an offering has one price. So plans are made in
+which each price is right:
+
+1. as if there were no commitments;
+2. as if each node had all that is left of them for itself: what is covered as a whole has a nominal price;
+3. where they do not reach for all nodes of the second plan, those are kept that cost no more than was
+   planned, the ones first whose pods would cost the most elsewhere; the other pods are planned beside them,
+   at list prices, or with what is left in the same way.
+
+The cheapest with what commitments cover of it is taken.
+
+Bound: let V be the US dollars an hour that commitments can cover at most, and c(P) the price of the
+instances of a plan that they concern. They cover no more than V and no more than c(P), so no more than
+(1 - a) c(P) + a V for any a from 0 to 1; and no plan costs less than a bound at the part a of these
+instances' prices, less a V. The first plan has a = 1, the second nearly 0. Where commitments reach for some
+pods and not for all, that a is looked at for which the covered instances cost as much as others.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from nodeless.model.bill import COMMITMENTS, BillPart
+from nodeless.model.commitments import Commitment, Coverage, Usage, cover
+from nodeless.model.events import NodeSeen, PodSeen
+from nodeless.model.instance_types import Catalog, Offering
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INITIALIZED,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    REGISTERED,
+    ZONE,
+)
+from nodeless.model.min_values import least_values
+from nodeless.model.node_offerings import NodeOfferings
+from nodeless.model.nodes import Node
+from nodeless.model.plan import Alternative, ChosenCapacity, Plan, PlannedNode, Relaxation
+from nodeless.model.requirements import IN, Requirement, Requirements
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import SubnetRoom
+from nodeless.scheduling.batch import pools_in_order
+from nodeless.scheduling.capacity.commitments import (
+    NOMINAL,
+    covered_catalog,
+    most_covered,
+    part_of_price,
+    running_coverage,
+    unused,
+)
+from nodeless.scheduling.capacity.pricing import priced
+from nodeless.scheduling.faults import or_without
+from nodeless.scheduling.pods.volumes import mounts
+from nodeless.scheduling.policy import Policy
+from nodeless.state.applying import apply
+
+#: How much of the time box each plan after the first may use: all of them together as much as the first.
+_BOX = 1 / 4
+#: The part of a pass after whose counted work no further plan is made.
+_LATE = 1 / 3
+#: US dollars an hour that are rounding.
+_ROUNDING = 1e-9
+#: How often what is left of commitments is planned with.
+_ROUNDS = 3
+_NAME = "planned.nodeless.dev/{}"
+
+Planner = Callable[[Snapshot, Catalog, Policy], Plan]
+"""Plans for the pods that lack capacity, without commitments."""
+
+
+def cheapest_with_commitments(snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner) -> Plan:
+    """The cheapest plan that is found with what is left of commitments; its bills say what is covered.
+
+    Args:
+        snapshot: The cluster.
+        catalog: What each pool may buy.
+        policy: How to plan, with the commitments that count now.
+        planner: Makes plans.
+    """
+    without = replace(policy, commitments=(), commitments_left=None)
+    plain = planner(snapshot, catalog, without)
+    if not catalog or not policy.commitments or not plain.new_nodes:
+        return plain
+    faults: list[str] = []
+    found = or_without(lambda: _with_commitments(plain, snapshot, catalog, policy, planner), plain, faults)
+    return replace(found, faults=(*found.faults, *faults)) if faults else found
+
+
+def _with_commitments(
+    plain: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner
+) -> Plan:
+    search = _Search.of(snapshot, catalog, policy, planner)
+    if search is None:
+        return plain
+    best, ample = search.with_coverage(plain), None
+    if sum(plain.work.values()) <= _LATE * policy.deadline:
+        hurried = replace(search.policy, time_box=_BOX * policy.time_box)
+        ample = planner(snapshot, search.covered, hurried)
+        other = search.with_coverage(search.within_commitments(ample, hurried))
+        best = min(best, other, key=_order)
+    return replace(best, lower_bound=search.bound(best, plain, ample))
+
+
+def _order(plan: Plan) -> tuple[int, float]:
+    return len(plan.refusals), plan.cost_per_hour
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """What all plans of a search have in common."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    """At the prices of nodes, adjustments applied."""
+    covered: Catalog
+    """The same with the nominal price of what may be covered."""
+    policy: Policy
+    """Without what is in the catalogs."""
+    planner: Planner
+    commitments: tuple[Commitment, ...]
+    """Those of which something is left."""
+    left: Mapping[str, float]
+    """What is left of each, by its name."""
+    offerings: NodeOfferings
+    """At the prices of nodes, the fee for each added."""
+
+    @staticmethod
+    def of(snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner) -> "_Search | None":
+        """None where nothing is left for new nodes."""
+        pools = pools_in_order(snapshot)
+        at_price = priced(catalog, pools, policy.price_adjustments, 0.0)
+        left = policy.commitments_left
+        if left is None:
+            left = running_coverage(snapshot, at_price, policy.commitments).left
+        commitments = unused(policy.commitments, left)
+        covered = covered_catalog(at_price, pools, commitments, left)
+        own = replace(policy, price_adjustments=(), commitments=(), commitments_left=None)
+        offerings = NodeOfferings(priced(at_price, pools, (), policy.node_fee))
+        found = _Search(snapshot, at_price, covered, own, planner, commitments, left, offerings)
+        return None if found.covers_nothing else found
+
+    def with_coverage(self, plan: Plan) -> Plan:
+        """The plan with what is left of commitments off its nodes' bills; nominal prices become real."""
+        order = sorted(range(len(plan.new_nodes)), key=lambda number: self._rank(plan.new_nodes[number]))
+        nodes = [self._at_list_price(node) for node in plan.new_nodes]
+        found = self._cover([(number, nodes[number]) for number in order])
+        return replace(
+            plan,
+            new_nodes=tuple(
+                _less(node, found.parts.get(str(number), ())) for number, node in enumerate(nodes)
+            ),
+            fewer_nodes=None,
+        )
+
+    def within_commitments(self, ample: Plan, policy: Policy, rounds: int = _ROUNDS) -> Plan:
+        """A plan whose nominal nodes are all covered: those of `ample` that are, and others for the rest.
+
+        What the nodes that are kept leave of commitments may cover smaller ones: it is planned with in the
+        same way, so many times.
+        """
+        nominal = sorted((node for node in ample.new_nodes if _is_nominal(node)), key=self._rank)
+        at_price = [self._at_list_price(node) for node in nominal]
+        found = self._cover(list(enumerate(at_price)))
+        kept = {
+            number: node
+            for number, node in enumerate(nominal)
+            if at_price[number].price - found.dollars(str(number)) <= node.price + _ROUNDING
+            and self._can_stand(node)
+        }
+        if len(kept) == len(nominal):
+            return ample
+        left = self._cover([(number, at_price[number]) for number in kept]).left
+        beside = self._beside(kept.values(), left)
+        subnets = _without_addresses(policy.subnets, kept.values())
+        rest = beside._rest(replace(policy, subnets=subnets), rounds if kept else 1)
+        pods = {key for node in kept.values() for key in node.pods}
+        return replace(
+            rest,
+            new_nodes=(*kept.values(), *rest.new_nodes),
+            relaxations=(*_of_pods(ample.relaxations, pods), *rest.relaxations),
+            choices=(*_of_pods(ample.choices, pods), *rest.choices),
+            spill=tuple(sorted((*(key for key in ample.spill if key in pods), *rest.spill))),
+            faults=(*ample.faults, *rest.faults),
+        )
+
+    def _rest(self, policy: Policy, rounds: int) -> Plan:
+        """The plan for the pods that no covered node of the plan before has."""
+        if rounds <= 1 or self.covers_nothing:
+            return self.planner(self.snapshot, self.catalog, policy)
+        ample = self.planner(self.snapshot, self.covered, policy)
+        return self.within_commitments(ample, policy, rounds - 1)
+
+    def _beside(self, planned: Iterable[PlannedNode], left: Mapping[str, float]) -> "_Search":
+        """The search for the other pods once planned nodes run, and have left so much of commitments."""
+        snapshot = self._with_nodes(planned)
+        covered = covered_catalog(self.catalog, pools_in_order(snapshot), self.commitments, left)
+        return replace(self, snapshot=snapshot, left=left, covered=covered)
+
+    @property
+    def covers_nothing(self) -> bool:
+        """Whether nothing is left for any instance that a pool may buy."""
+        return all(
+            new is old
+            for key, kinds in self.covered.items()
+            for new, old in zip(kinds, self.catalog[key], strict=True)
+        )
+
+    def bound(self, best: Plan, plain: Plan, ample: Plan | None) -> float | None:
+        """What no plan for the pods of `best` goes below; None: not known."""
+        most = most_covered(self.catalog, self.commitments, self.left)
+        if plain.lower_bound is None or not _refused(best) <= _refused(plain):
+            return None
+        bounds = [0.0, plain.lower_bound - most]
+        if ample is not None and self.concerns_all_pools:
+            whole = sum(map(_listed, ample.new_nodes))
+            part = min(1.0, plain.cost_per_hour / whole) if whole > 0 else 1.0
+            parts = {NOMINAL: ample}
+            if most < whole:
+                hurried = replace(self.policy, time_box=_BOX * self.policy.time_box)
+                parts[part] = self.planner(self.snapshot, self._at_part(part), hurried)
+            bounds += [
+                plan.lower_bound - part * most
+                for part, plan in parts.items()
+                if plan.lower_bound is not None and _refused(best) <= _refused(plan)
+            ]
+        return min(max(bounds), best.cost_per_hour)
+
+    def _at_part(self, part: float) -> Catalog:
+        """The catalog with a part of the price of all instances that commitments concern."""
+        return {
+            key: tuple(part_of_price(kind, self.commitments, part) for kind in kinds)
+            for key, kinds in self.catalog.items()
+        }
+
+    @property
+    def concerns_all_pools(self) -> bool:
+        """Whether the nodes of every pool are planned with commitments."""
+        return not any(least_values(pool.requirements) for pool in pools_in_order(self.snapshot))
+
+    def _rank(self, node: PlannedNode) -> tuple[bool, float]:
+        """The least uses commitments first: what is planned for them, and what is dearest without them."""
+        return not _is_nominal(node), -self._worth(node)
+
+    def _worth(self, node: PlannedNode) -> float:
+        """What the pods of a node cost without commitments, for each dollar of its own price."""
+        price = _instance_price(self._at_list_price(node))
+        elsewhere = self._price_elsewhere(node)
+        return elsewhere / price if price > 0 else 0.0
+
+    def _price_elsewhere(self, node: PlannedNode) -> float:
+        names = {alternative.instance_type for alternative in node.alternatives}
+        offered = (
+            kind.cheapest(node.requirements)
+            for kind in self.catalog.get(str(node.pool), ())
+            if kind.name in names
+        )
+        return min((offering.price for offering in offered if offering is not None), default=node.price)
+
+    def _at_list_price(self, node: PlannedNode) -> PlannedNode:
+        """The node at prices without commitments; one that is planned for them is launched for them only."""
+        if not _is_nominal(node):
+            return node
+        covered = [each for each in node.alternatives if each.offering.is_committed]
+        bound = [Requirement.of(CAPACITY_TYPE, IN, (ON_DEMAND,))]
+        if any(commitment.zones for commitment in self.commitments):
+            bound.append(Requirement.of(ZONE, IN, (node.alternatives[0].offering.zone,)))
+            covered = [each for each in covered if each.offering.zone == node.alternatives[0].offering.zone]
+        keys = {requirement.key for requirement in bound}
+        others = [each for each in node.requirements.values() if each.key not in keys]
+        return replace(
+            node,
+            requirements=Requirements([*others, *bound]),
+            alternatives=tuple(replace(each, offering=self._listed(node, each)) for each in covered),
+        )
+
+    def _listed(self, node: PlannedNode, alternative: Alternative) -> Offering:
+        offering = alternative.offering
+        found = self.offerings.find(
+            str(node.pool), alternative.instance_type, offering.zone, offering.capacity_type
+        )
+        return offering if found is None else found
+
+    def _cover(self, nodes: Sequence[tuple[int, PlannedNode]]) -> Coverage:
+        usages = [
+            Usage(str(number), node.instance_type, node.alternatives[0].offering.zone, _instance_price(node))
+            for number, node in nodes
+            if node.alternatives[0].offering.capacity_type == ON_DEMAND
+        ]
+        return cover(self.commitments, usages, self.left)
+
+    def _can_stand(self, node: PlannedNode) -> bool:
+        """Whether its pods can be taken as bound: nothing is looked up for them."""
+        shapes = [self.snapshot.pods[key].shape for key in node.pods]
+        return not any(shape.resource_claims or mounts(shape) for shape in shapes)
+
+    def _with_nodes(self, planned: Iterable[PlannedNode]) -> Snapshot:
+        """The cluster as if planned nodes ran, each with its pods and closed to others."""
+        after = self.snapshot
+        for number, node in enumerate(planned, len(after.nodes)):
+            name = _NAME.format(number)
+            after = apply(after, NodeSeen(self._node(node, name)))
+            for key in node.pods:
+                after = apply(after, PodSeen(replace(after.pods[key], node_name=name, unschedulable=False)))
+        return after
+
+    def _node(self, planned: PlannedNode, name: str) -> Node:
+        intended, pool = planned.alternatives[0], self.snapshot.pools[str(planned.pool)]
+        kind = next(each for each in self.catalog[pool.key] if each.name == intended.instance_type)
+        return Node(
+            name,
+            labels={
+                **kind.requirements.single_values(),
+                **planned.requirements.single_values(),
+                **pool.labels,
+                pool.reference.pool_label: pool.name,
+                INSTANCE_TYPE: kind.name,
+                ZONE: intended.offering.zone,
+                CAPACITY_TYPE: intended.offering.capacity_type,
+                HOSTNAME: name,
+                REGISTERED: "true",
+                INITIALIZED: "true",
+            },
+            taints=pool.taints,
+            unschedulable=True,
+            capacity=kind.capacity,
+            allocatable=kind.allocatable,
+            ready=True,
+        )
+
+
+def _is_nominal(node: PlannedNode) -> bool:
+    return node.alternatives[0].offering.is_committed
+
+
+def _instance_price(node: PlannedNode) -> float:
+    return node.alternatives[0].offering.adjusted_instance_price
+
+
+def _listed(node: PlannedNode) -> float:
+    """The price of a node without commitments."""
+    offering = node.alternatives[0].offering
+    off = (part.dollars or 0.0 for part in offering.parts if part.name == COMMITMENTS)
+    return offering.price - sum(off)
+
+
+def _less(node: PlannedNode, parts: Sequence[BillPart]) -> PlannedNode:
+    """The node with parts off its bill.
+
+    Another type that is launched instead is covered as far, but for no more dollars: how much of commitments
+    would be left for a dearer one is not known.
+    """
+    whole = _instance_price(node)
+    if not parts or whole <= 0:
+        return node
+    return replace(
+        node, alternatives=tuple(_alternative_less(each, parts, whole) for each in node.alternatives)
+    )
+
+
+def _alternative_less(alternative: Alternative, parts: Sequence[BillPart], whole: float) -> Alternative:
+    offering = alternative.offering
+    if offering.capacity_type != ON_DEMAND:
+        return alternative
+    share = min(1.0, offering.adjusted_instance_price / whole)
+    off = [replace(part, dollars=(part.dollars or 0.0) * share) for part in parts]
+    return replace(alternative, offering=offering.less(off))
+
+
+def _without_addresses(
+    subnets: Mapping[str, tuple[SubnetRoom, ...]], nodes: Iterable[PlannedNode]
+) -> Mapping[str, tuple[SubnetRoom, ...]]:
+    """What planned nodes leave of addresses: each takes one for itself and one for each of its pods.
+
+    They are those of the roomiest subnet of its zone, as launches take it.
+    """
+    left = {room.id: room.free_addresses for rooms in subnets.values() for room in rooms}
+    for node in nodes:
+        zone = node.alternatives[0].offering.zone
+        rooms = [room.id for room in subnets.get(str(node.pool), ()) if room.zone == zone]
+        if rooms:
+            left[max(rooms, key=lambda room: (left[room], room))] -= 1 + len(node.pods)
+    return {
+        pool: tuple(replace(room, free_addresses=left[room.id]) for room in rooms)
+        for pool, rooms in subnets.items()
+    }
+
+
+def _refused(plan: Plan) -> set[str]:
+    return {refusal.pod for refusal in plan.refusals}
+
+
+T = TypeVar("T", Relaxation, ChosenCapacity)
+
+
+def _of_pods(told: Iterable[T], pods: Collection[str]) -> list[T]:
+    """What is told, of some pods alone."""
+    mine = (replace(each, pods=tuple(key for key in each.pods if key in pods)) for each in told)
+    return [each for each in mine if each.pods]
