@@ -292,6 +292,10 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
         "nodeless chose the node for disruption. It validates the command once more before it starts.",
         "Nothing.",
     ),
+    VerdictCode.COMMITTED: (
+        "A Reserved Instance or Savings Plan pays for the node's instance whether it runs or not, so its end saves nothing.",
+        "Nothing. If the commitment has ended or is larger than it should be, correct `nodeless.commitments`.",
+    ),
     VerdictCode.CONSOLIDATION_DISABLED: (
         "The pool does not consolidate its nodes.",
         "If it should, set `consolidation.enabled` (Provisioner) or `consolidateAfter` (NodePool).",

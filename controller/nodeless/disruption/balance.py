@@ -36,9 +36,11 @@ from dataclasses import dataclass
 
 from nodeless.disruption.candidates import Candidate, Prices
 from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import Command, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.capacity.commitments import running_coverage
 from nodeless.state.disruption_cost import disturbance_of
 
 LEAST_SCORE = 0.5
@@ -65,16 +67,19 @@ def score(saving: float, disturbance: float, totals: Totals) -> float:
     return (saving / totals.price) / (disturbance / totals.disturbance)
 
 
-def totals_of(snapshot: Snapshot, catalog: Catalog) -> dict[str, Totals]:
+def totals_of(
+    snapshot: Snapshot, catalog: Catalog, commitments: Sequence[Commitment] = ()
+) -> dict[str, Totals]:
     """The totals of each pool, by pool key."""
-    prices, sums = Prices(catalog), dict[str, tuple[float, float]]()
+    prices = Prices(catalog, running_coverage(snapshot, catalog, commitments))
+    sums = dict[str, tuple[float, float]]()
     for claim in snapshot.claims.values():
         node, pool = snapshot.node_of(claim), snapshot.pools.get(str(claim.pool))
         if node is None or pool is None:
             continue
         price, disturbance = sums.get(pool.key, (0.0, 0.0))
         pods = (pod for pod in snapshot.pods_on(node.name) if pod.occupies)
-        sums[pool.key] = (price + (prices.of(node, pool) or 0.0), disturbance + disturbance_of(pods))
+        sums[pool.key] = (price + (prices.of(claim, node, pool) or 0.0), disturbance + disturbance_of(pods))
     return {key: Totals(*total) for key, total in sums.items()}
 
 
@@ -124,7 +129,7 @@ class BalancedScore:
         #: When the first of the commands is worth it that are refused for the age of their nodes alone.
         self.again_at = math.inf
         balanced = any(pool.balanced for pool in snapshot.pools.values())
-        self._totals = totals_of(snapshot, catalog) if balanced else {}
+        self._totals = totals_of(snapshot, catalog, policy.solving.commitments) if balanced else {}
 
     def refusal(self, ending: Sequence[Candidate], saving: float, bought: float = 0.0) -> Verdict | None:
         """Why candidates should not end for a saving (US dollars an hour); None: they may.

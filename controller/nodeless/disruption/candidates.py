@@ -13,6 +13,7 @@ from nodeless.api.times import parse_time
 from nodeless.disruption.blocking import Blocking
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.gangs import GangCosts, gangs_on
+from nodeless.model.commitments import NOT_COVERED, Coverage
 from nodeless.model.disruption import Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import (
@@ -29,6 +30,9 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state.disruption_cost import disturbance_of, eviction_cost
 
+#: What rounding may leave of an instance that is covered.
+_ROUNDING = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -40,11 +44,13 @@ class Candidate:
     pods: tuple[Pod, ...]
     """Those that have to move, by key."""
     price: float | None
-    """US dollars an hour; None: the catalog does not know its offering."""
+    """US dollars an hour, without what commitments cover; None: the catalog does not know its offering."""
     blocked: Verdict | None
     """What keeps its pods from being evicted."""
     others: float = 0.0
     """Eviction costs of pods on other nodes that run together with one of its pods or not at all."""
+    committed: str = ""
+    """The commitments that pay for its whole instance; empty: it costs something."""
 
     @property
     def name(self) -> str:
@@ -74,12 +80,13 @@ def candidates(
     now: float,
     at: AtWork | None = None,
     excluded: Mapping[str, Verdict] = MappingProxyType({}),
+    coverage: Coverage = NOT_COVERED,
 ) -> tuple[tuple[Candidate, ...], dict[str, Verdict]]:
-    """The candidates by name, and why each other claim is none; those `without` have their verdicts."""
+    """The candidates by name, and why each other claim is none; those `excluded` have their verdicts."""
     found: list[Candidate] = []
     verdicts: dict[str, Verdict] = {}
     at = at or AtWork()
-    make = CandidateBuilder(snapshot, catalog, now)
+    make = CandidateBuilder(snapshot, catalog, now, coverage)
     busy = claims_by_replacement(snapshot)
     for name, claim in sorted(snapshot.claims.items()):
         if name in excluded:
@@ -102,9 +109,11 @@ def candidates(
 class CandidateBuilder:
     """Makes candidates of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, catalog: Catalog, now: float) -> None:
+    def __init__(
+        self, snapshot: Snapshot, catalog: Catalog, now: float, coverage: Coverage = NOT_COVERED
+    ) -> None:
         self._snapshot, self._now = snapshot, now
-        self._prices, self._blocking = Prices(catalog), Blocking(snapshot)
+        self._prices, self._blocking = Prices(catalog, coverage), Blocking(snapshot)
         self._gangs = GangCosts(snapshot)
 
     def candidate(self, claim: NodeClaim, node: Node, pool: Pool) -> Candidate:
@@ -112,8 +121,9 @@ class CandidateBuilder:
         pods = tuple(self._snapshot.pods_on(node.name))
         moving = tuple(pod for pod in pods if pod.reschedulable)
         blocked = self._blocking.first_blocker(pods, self._now)
-        price, others = self._prices.of(node, pool), self._gangs.of_others(moving)
-        return Candidate(claim, node, pool, moving, price, blocked, others)
+        price, others = self._prices.of(claim, node, pool), self._gangs.of_others(moving)
+        committed = self._prices.paid_by(claim, node, pool)
+        return Candidate(claim, node, pool, moving, price, blocked, others, committed)
 
 
 def claims_by_replacement(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
@@ -182,13 +192,25 @@ def cooling_down(claim: NodeClaim, now: float) -> Verdict | None:
 
 
 class Prices:
-    """What a node costs: the price of its own offering, to be had now or not."""
+    """What a node costs: the price of its offering, to be had now or not, without what is covered."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._offerings = NodeOfferings(catalog)
+    def __init__(self, catalog: Catalog, coverage: Coverage = NOT_COVERED) -> None:
+        self._offerings, self._coverage = NodeOfferings(catalog), coverage
 
-    def of(self, node: Node, pool: Pool) -> float | None:
-        return self.at(pool.key, node.instance_type, node.zone, node.capacity_type)
+    def of(self, claim: NodeClaim, node: Node, pool: Pool) -> float | None:
+        """The price of a node; None: its pool does not buy it, or nobody prices it."""
+        price = self.at(pool.key, node.instance_type, node.zone, node.capacity_type)
+        return None if price is None else max(0.0, price - self._coverage.dollars(claim.name))
+
+    def paid_by(self, claim: NodeClaim, node: Node, pool: Pool) -> str:
+        """The commitments that pay for the whole instance of a node; empty: it costs something."""
+        parts = self._coverage.parts.get(claim.name)
+        if not parts:
+            return ""
+        found = self._offerings.find(pool.key, node.instance_type, node.zone, node.capacity_type)
+        whole = 0.0 if found is None else found.adjusted_instance_price
+        covered = self._coverage.dollars(claim.name)
+        return ", ".join(part.detail for part in parts) if covered >= whole * (1 - _ROUNDING) else ""
 
     def at(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> float | None:
         """The price at which a pool, by key, buys such a node; None: it does not, or nobody prices it."""

@@ -35,7 +35,13 @@ from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.searches import Searches
 from nodeless.disruption.sets import CandidateSet, candidate_sets, price_shares
-from nodeless.disruption.simulation import Outcome, apply_command, price_alone, simulate_scheduling
+from nodeless.disruption.simulation import (
+    Outcome,
+    apply_command,
+    mark_leaving,
+    price_alone,
+    simulate_scheduling,
+)
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import NOT_BEFORE
@@ -44,6 +50,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.resources import fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, Policy
+from nodeless.scheduling.capacity.commitments import covered_catalog, running_coverage, unused
 
 #: Trials of single replacements in one pass; the others have their turn in the next ones.
 _MOST_SINGLES = 200
@@ -105,7 +112,17 @@ class Consolidation:
 
     @cached_property
     def _least_prices(self) -> LeastPrices:
-        return LeastPrices(self._buyable, self._capacity, self._snapshot)
+        return LeastPrices(self._at_best, self._capacity, self._snapshot)
+
+    @cached_property
+    def _at_best(self) -> Catalog:
+        """What each pool may buy, at a nominal price where enough is left of a commitment."""
+        solving = self._policy.solving
+        if not solving.commitments:
+            return self._buyable
+        coverage = running_coverage(self._snapshot, self._catalog, solving.commitments)
+        some = unused(solving.commitments, coverage.left)
+        return covered_catalog(self._buyable, self._snapshot.pools.values(), some, coverage.left)
 
     @cached_property
     def _buyable(self) -> Catalog:
@@ -454,7 +471,8 @@ class Consolidation:
             if not other.placed:
                 continue
             fee = policy.node_fee - solving.node_fee
-            price = fsum(node.price - fee for node in other.new_nodes) + self._extra(other, candidates)
+            other = replace(other, new_nodes=tuple(_without_fee(node, fee) for node in other.new_nodes))
+            price = fsum(node.price for node in other.new_nodes) + self._extra(other, candidates)
             if price < least:
                 best, least = other, price
         return best
@@ -480,8 +498,20 @@ class Consolidation:
         solving: Policy | None = None,
         world: Snapshot | None = None,
     ) -> Outcome:
-        solving = solving or self._policy.solving
-        return simulate_scheduling(world or self._snapshot, candidates, catalog, solving, self._closed)
+        some = tuple(candidates)
+        solving = self._with_left(solving or self._policy.solving, some)
+        return simulate_scheduling(world or self._snapshot, some, catalog, solving, self._closed)
+
+    def _with_left(self, solving: Policy, candidates: Iterable[Candidate]) -> Policy:
+        """The policy with what the nodes that stay leave of commitments.
+
+        Neither a part of the cluster nor of the catalog would tell.
+        """
+        if not solving.commitments:
+            return solving
+        staying = mark_leaving(self._snapshot, candidates, frozenset())
+        coverage = running_coverage(staying, self._catalog, solving.commitments)
+        return replace(solving, commitments_left=coverage.left)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
@@ -501,10 +531,10 @@ class Consolidation:
             wanted = self._requirements_of(key)
             self._cheaper[memo] = tuple(
                 instance_type
-                for instance_type in self._buyable[key]
+                for instance_type, at_best in zip(self._buyable[key], self._at_best[key], strict=True)
                 if any(
                     offering.available and offering.price < price and offering.allowed_by(wanted)
-                    for offering in instance_type.offerings
+                    for offering in at_best.offerings
                 )
             )
         return self._cheaper[memo]
@@ -524,6 +554,17 @@ def _could_stay(candidate: Candidate, found: Replacement, served: Collection[str
         (candidate.price or 0.0) <= node.price
         and fits({name: n for name, n in node.requests.items() if name not in ignored}, allocatable)
         for node in found.nodes
+    )
+
+
+def _without_fee(node: PlannedNode, fee: float) -> PlannedNode:
+    """A node that was planned with a fee for each node, at its price."""
+    return replace(
+        node,
+        alternatives=tuple(
+            replace(each, offering=replace(each.offering, price=each.offering.price - fee))
+            for each in node.alternatives
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import with_running_choices
+from nodeless.scheduling.capacity.commitments import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
 
 #: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.
@@ -44,7 +45,7 @@ class DisruptionContext:
         excluded: Mapping[str, Verdict] = MappingProxyType({}),
         at: AtWork | None = None,
     ) -> None:
-        """`without`: claims that are not looked at, with their verdicts; `at` learns what it has come to."""
+        """`excluded`: claims that are not looked at, with their verdicts; `at` learns what it has come to."""
         self.excluded = excluded
         self.at = at or AtWork()
         chosen = {name: command for command in memory.commands for name in command.claims}
@@ -58,7 +59,11 @@ class DisruptionContext:
         snapshot = with_buffers(snapshot, catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
-        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, excluded)
+        #: What commitments pay of the nodes that stay.
+        self.coverage = running_coverage(self.snapshot, self.catalog, solving.commitments)
+        self.candidates, self.verdicts = candidates(
+            self.snapshot, self.catalog, now, self.at, excluded, self.coverage
+        )
         for name, command in chosen.items():
             self.verdicts[name] = Verdict(
                 VerdictCode.CHOSEN, f"looked at once more before it is done: {command.message}"

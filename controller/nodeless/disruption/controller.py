@@ -129,6 +129,9 @@ class DisruptionMethods(DisruptionContext):
             return candidate.blocked
         if self.rate_limited_workloads and (rate_limited := self._rate_limited(candidate)) is not None:
             return rate_limited
+        if candidate.committed and not candidate.empty:
+            text = f"its instance is paid for by {candidate.committed}, whether it runs or not"
+            return Verdict(VerdictCode.COMMITTED, text)
         if candidate.price is None and not candidate.empty:  # an empty node goes, whatever it costs
             node = candidate.node
             text = f"the price of {node.instance_type} ({node.capacity_type}, {node.zone}) is not known"

@@ -86,7 +86,7 @@ def _termination_commands(
 
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
-    making = CandidateBuilder(context.snapshot, context.catalog, context.now)
+    making = CandidateBuilder(context.snapshot, context.catalog, context.now, context.coverage)
     busy = claims_by_replacement(context.snapshot)
     found: dict[str, tuple[Candidate, Ailment]] = {}
     for name, claim in sorted(context.snapshot.claims.items()):

@@ -143,6 +143,13 @@ def _used_types(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, t
 
 def _options(node: PlannedNode, types: dict[str, InstanceType]) -> list[_Option]:
     """The node's types with the offerings that a launch asks for: reserved, else spot, else on-demand."""
+    if node.alternatives[0].offering.is_committed:
+        # What is covered costs nothing more as it was planned, and only so.
+        return [
+            _Option(types[each.instance_type], (each.offering,))
+            for each in node.alternatives
+            if each.offering.is_committed and each.instance_type in types
+        ]
     possible = []
     for alternative in node.alternatives:
         kind = types.get(alternative.instance_type)

@@ -209,7 +209,7 @@ def price_alone(snapshot: Snapshot, keys: Iterable[str], catalog: Catalog, polic
         claims=Map(),
         claim_names=Map(),
     )
-    plan = solve(alone, catalog, replace(policy, as_bound=False))
+    plan = solve(alone, catalog, replace(policy, as_bound=False, commitments=()))
     return inf if plan.refusals else plan.cost_per_hour
 
 

@@ -14,6 +14,7 @@ from math import fsum
 
 from nodeless.disruption.candidates import Candidate, Prices
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
+from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.controller import DisruptionMethods
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.simulation import simulate_scheduling
@@ -26,6 +27,7 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CON
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import solve
+from nodeless.scheduling.capacity.commitments import running_coverage
 from nodeless.state import apply
 
 #: Commands of a path that are looked for.
@@ -75,7 +77,7 @@ def target(
         memory: What earlier passes decided: workloads that rest do not move.
     """
     context = DisruptionMethods(snapshot, catalog, policy, now, memory.with_only_waiting((), now))
-    price = _price_of(snapshot, context.catalog)
+    price = _price_of(snapshot, context)
     movable = _movable(context)
     if not movable:
         return Target(price, price)
@@ -104,7 +106,7 @@ def path(
         if after is None:
             break
         seen = after
-        steps.append(Step(commands[0], _price_of(seen, context.catalog)))
+        steps.append(Step(commands[0], _price_of(seen, context)))
     return tuple(steps)
 
 
@@ -116,10 +118,11 @@ def _movable(context: DisruptionMethods) -> list[Candidate]:
     ]
 
 
-def _price_of(snapshot: Snapshot, catalog: Catalog) -> float:
-    prices = Prices(catalog)
+def _price_of(snapshot: Snapshot, context: DisruptionContext) -> float:
+    catalog = context.catalog
+    prices = Prices(catalog, running_coverage(snapshot, catalog, context.policy.solving.commitments))
     known = (
-        prices.of(node, snapshot.pools[str(claim.pool)])
+        prices.of(claim, node, snapshot.pools[str(claim.pool)])
         for claim in snapshot.claims.values()
         if (node := snapshot.node_of(claim)) is not None and str(claim.pool) in snapshot.pools
     )

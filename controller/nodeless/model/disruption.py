@@ -31,6 +31,7 @@ class VerdictCode(StrEnum):
     BUDGET = "Budget"
     BUDGET_EXHAUSTED = "BudgetExhausted"
     CHOSEN = "Chosen"
+    COMMITTED = "Committed"
     CONSOLIDATION_DISABLED = "ConsolidationDisabled"
     CONSOLIDATION_FORBIDDEN = "ConsolidationForbidden"
     COOLING_DOWN = "CoolingDown"
