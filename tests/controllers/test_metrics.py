@@ -14,6 +14,7 @@ from nodeless.cloudprovider import CloudUnavailable
 from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model.bill import Bill, BillPart
+from nodeless.model.commitments import Commitment
 from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -326,6 +327,26 @@ def test_a_pools_bill_is_shown_by_part_until_the_pool_is_gone():
     metrics.disruption.show_costs(Snapshot(), {}, 0.01)
     assert not shown("dollars_per_hour")
     assert not shown("unknown_parts")
+
+
+def test_what_commitments_pay_is_off_the_bill_and_their_use_is_shown():
+    metrics, pool = Metrics(), factories.a_pool()
+    labels = {INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", CAPACITY_TYPE: "on-demand"}
+    claims = [factories.an_initialized_claim(f"{n}", labels=labels) for n in range(3)]
+    snapshot = reduce(apply, [PoolSeen(pool), *map(ClaimSeen, claims)], Snapshot())
+    offers = (Offering("us-east-1a", "on-demand", 0.1),)
+    catalog = {str(pool.reference): (instance_type("m5.large", 2, 8, offerings=offers),)}
+    reserved = Commitment("reserved", instance_types=("m5.large",), instances=2)
+    idle = Commitment("idle", instance_types=("m9x.large",), instances=1)
+    metrics.disruption.show_costs(snapshot, catalog, 0.01, (reserved, idle))
+    series = collected(metrics)
+    part = f'nodeless_nodes_bill_dollars_per_hour{{nodepool="{pool.name}",part="commitments"}}'
+    assert series[part] == -0.2
+    assert series[f'karpenter_nodepools_cost_total{{nodepool="{pool.name}"}}'] == 0.13
+    assert series['nodeless_commitments_used_ratio{commitment="reserved"}'] == 1
+    assert series['nodeless_commitments_used_ratio{commitment="idle"}'] == 0
+    metrics.disruption.show_costs(snapshot, catalog, 0.01)
+    assert not any(name.startswith("nodeless_commitments_used_ratio") for name in collected(metrics))
 
 
 @pytest.mark.parametrize(

@@ -467,6 +467,38 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
     assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])
 
 
+def test_a_report_tells_what_commitments_pay_and_how_much_of_them_is_used(file):
+    (bought,) = report(file(a_workload(), provisioner(), node_template()))["launches"]
+    commitments = [
+        {"name": "reserved", "instanceTypes": [bought["instance_type"]], "instances": 1},
+        {"name": "plan", "instanceTypes": ["m9x.*"], "dollarsPerHour": 1, "discountPercent": 30},
+        {"name": "over", "dollarsPerHour": 9, "discountPercent": 30, "until": "2020-01-01"},
+    ]
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "karpenter-global-settings", "namespace": "karpenter"},
+        "data": {"nodeless.commitments": json.dumps(commitments)},
+    }
+    path = file(a_workload(), provisioner(), node_template(), settings)
+    made = report(path)
+
+    (covered,) = made["launches"]
+    parts = {part["name"]: part.get("dollars") for part in covered["parts"]}
+    assert parts["commitments"] == pytest.approx(-parts["instance"])
+    assert covered["capacity_type"] == "on-demand"
+    assert made["cost"]["addedByPart"]["commitments"] == pytest.approx(parts["commitments"])
+    assert [(use["name"], use["used"], use["amount"]) for use in made["commitments"]] == [
+        ("reserved", 1, 1),
+        ("plan", 0, 1),
+    ]
+    text = nodeless(path).stdout
+    told = text[text.index("Reserved Instances and Savings Plans") :]
+    assert "reserved: 1 of 1 instances used (100%)" in told
+    assert "plan: no pool buys an on-demand instance type that it is for" in told
+    assert "over" not in told.split("Where prices are from")[0]
+
+
 @pytest.mark.parametrize(("cpu", "refused", "text"), [("64", 0, ""), ("6", 8, " of 8 pods fit; pod ")])
 def test_a_job_that_is_a_gang_is_planned_whole_or_not_at_all(file, cpu, refused, text):
     template = {

@@ -1,10 +1,13 @@
 """Settings: every key with its default, its values and its faults, from wherever it is given."""
 
 import base64
+import json
 
 import pytest
 
+from nodeless.api.times import parse_time
 from nodeless.cloudprovider.billing.terms import bill_terms
+from nodeless.model.commitments import Commitment
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.process_settings import PROCESS_SETTINGS, ProcessSettings
@@ -60,6 +63,14 @@ TABLE = [
     ("nodeless.gangTimeout", "gang_timeout", 600.0, "30m", 1800.0, "soon"),
     ("nodeless.timeBox", "time_box", DEFAULT_TIME_BOX, "0", 0.0, "inf"),
     ("nodeless.priceAdjustments", "price_adjustments", (), '[{"percent": -9}]', (NINE_PERCENT_LESS,), "{}"),
+    (
+        "nodeless.commitments",
+        "commitments",
+        (),
+        '[{"name": "plan", "dollarsPerHour": 5, "discountPercent": 28}]',
+        (Commitment("plan", dollars=5.0, discount=28.0),),
+        "5",
+    ),
     (
         "nodeless.spotInterruptions",
         "spot_interruptions",
@@ -294,6 +305,78 @@ def test_a_wrong_rate_of_interruptions_is_told_with_its_place_and_a_hint(text, p
     (fault,) = caught.value.faults
     assert f"key nodeless.spotInterruptions={text!r}: {problem}" in fault
     assert "; hint: " in fault
+
+
+def test_commitments_are_read_with_their_terms_and_reach_the_solver():
+    text = """[
+        {"name": "m7g", "instanceTypes": ["m7g.xlarge"], "instances": 20, "sizeFlexible": true,
+         "region": "eu-central-1", "from": "2026-01-31", "until": "2027-01-31T12:00:00Z"},
+        {"name": "zonal", "instanceTypes": ["p5.48xlarge"], "instances": 1, "zones": ["eu-central-1a"]}
+    ]"""
+    flexible = Commitment(
+        "m7g",
+        instance_types=("m7g.xlarge",),
+        region="eu-central-1",
+        instances=20.0,
+        size_flexible=True,
+        start=parse_time("2026-01-31T00:00:00Z"),
+        end=parse_time("2027-01-31T12:00:00Z"),
+    )
+    zonal = Commitment("zonal", instance_types=("p5.48xlarge",), instances=1.0, zones=("eu-central-1a",))
+    policy = policy_of(read(**{"nodeless.commitments": text}))
+    assert policy.commitments == (flexible, zonal)
+    assert policy.at(parse_time("2027-02-01T00:00:00Z")).commitments == (zonal,)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"name": 3, "dollarsPerHour": 1, "discountPercent": 0}, "name is not a string"),
+        ({"dollarsPerHour": 1, "discountPercent": 0}, "name is missing"),
+        ({"name": "a"}, "it needs instances or dollarsPerHour"),
+        ({"name": "a", "dollarsPerHour": 1}, "discountPercent is missing"),
+        ({"name": "a", "dollarsPerHour": "1", "discountPercent": 0}, "dollarsPerHour is not a number"),
+        ({"name": "a", "dollarsPerHour": True, "discountPercent": 0}, "dollarsPerHour is not a number"),
+        ({"name": "a", "dollarsPerHour": -1, "discountPercent": 0}, "its amount is -1"),
+        ({"name": "a", "dollarsPerHour": 1, "discountPercent": 100}, "discountPercent is 100"),
+        (
+            {"name": "a", "instances": 1, "instanceTypes": ["m5.large"], "discountPercent": 3},
+            "discountPercent is for dollarsPerHour",
+        ),
+        ({"name": "a", "instances": 1, "instanceTypes": ["m5.*"]}, "instanceTypes must be one type"),
+        ({"name": "a", "instances": 1, "instanceTypes": "m5.large"}, "instanceTypes is not a list"),
+        (
+            {"name": "a", "instances": 1, "instanceTypes": ["m5.large"], "sizeFlexible": "yes"},
+            "sizeFlexible is neither true nor false",
+        ),
+        ({"name": "a", "dollarsPerHour": 1, "discountPercent": 0, "until": "soon"}, "until is 'soon'"),
+        ({"name": "a", "dollarsPerHour": 1, "discountPercent": 0, "from": 2026}, "from is not a string"),
+        (
+            {
+                "name": "a",
+                "dollarsPerHour": 1,
+                "discountPercent": 0,
+                "from": "2026-01-02",
+                "until": "2026-01-01",
+            },
+            "it ends before it begins",
+        ),
+        ({"name": "a", "hours": 3}, "unknown member 'hours'"),
+    ],
+)
+def test_a_wrong_commitment_is_told_with_its_place_and_a_hint(entry, problem):
+    text = json.dumps([{"name": "right", "dollarsPerHour": 1, "discountPercent": 0}, entry])
+    with pytest.raises(SettingsError) as caught:
+        read(**{"nodeless.commitments": text})
+    (fault,) = caught.value.faults
+    assert f"key nodeless.commitments={text!r}: entry 1: {problem}" in fault
+    assert "; hint: " in fault
+
+
+def test_two_commitments_of_one_name_are_refused():
+    entry = {"name": "a", "dollarsPerHour": 1, "discountPercent": 0}
+    with pytest.raises(SettingsError, match="two commitments are named 'a'; hint: "):
+        read(**{"nodeless.commitments": json.dumps([entry, entry])})
 
 
 def test_rates_of_interruptions_reach_the_solver():

@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from nodeless.cli.main import app
-from nodeless.operator.solver_settings import adjustments
+from nodeless.operator.solver_settings import adjustments, commitments
 from tests.docs_site.conftest import ROOT
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -39,6 +39,14 @@ def test_every_kind_has_a_manifest_on_a_page() -> None:
 
 def test_price_adjustments_on_the_page_of_costs_are_accepted() -> None:
     found = re.findall(r"`(\[\{.+?\}\])`", (ROOT / "docs" / "cost.md").read_text())
-    assert len(found) >= 4
+    assert len(found) >= 3
     for text in found:
         assert adjustments(text)
+
+
+def test_commitments_on_the_page_of_costs_are_accepted() -> None:
+    blocks = [
+        block for block in BLOCK.findall((ROOT / "docs" / "cost.md").read_text()) if "commitments" in block
+    ]
+    (text,) = [yaml.safe_load(block)["nodeless.commitments"] for block in blocks]
+    assert [commitment.name for commitment in commitments(text)] == ["m7g", "training", "compute-plan"]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nodeless.cli.commands.output import API_VERSION
+from nodeless.explain.bill import CommitmentUse
 from nodeless.explain.disruption import Judgment
 from nodeless.explain.drift_preview import DriftPreview
 from nodeless.explain.fill import NodeFill
@@ -223,6 +224,7 @@ def _overview() -> JsonSchema:
         held=NUMBER,
         realized=_or_null(NUMBER),
         faults=_STRINGS,
+        commitments=_array(schema_of(CommitmentUse)),
     )
 
 

@@ -87,7 +87,7 @@ async def live_situation(
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")
         async with _provider(settings, region, cluster_facts) as cloud:
-            situation = await _situation(cloud, snapshot, policy_of(settings), now)
+            situation = await _situation(cloud, snapshot, policy_of(settings).at(now), now)
             if offered is not None:
                 offered(await _unrestricted_catalog(cloud, snapshot))
             return situation
@@ -96,7 +96,7 @@ async def live_situation(
             raise
         remark(f"AWS cannot be asked, so the bundled catalog is used: {error}")
     catalog, problems = offline(snapshot, BillTerms() if settings is None else bill_terms(settings))
-    policy = policy_of(settings) if settings is not None else Policy()
+    policy = policy_of(settings).at(now) if settings is not None else Policy()
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
 
 
@@ -153,7 +153,8 @@ async def live_change(
         seen = await _snapshot(client, namespace, remark, overlays)
     finally:
         await client.close()
-    policy, now, changed = policy_of(settings), time.time(), applied(seen)
+    now, changed = time.time(), applied(seen)
+    policy = policy_of(settings).at(now)
     async with _provider(settings, region, cluster_facts) as cloud:
         before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
         observations = CloudObservations(

@@ -81,7 +81,7 @@ def answer(
         told = pool_facts(situation, catalog, plan, pool)
         return Answer(pool.key, tuple(told.lines()), ready=told.ready, facts={"pool": told})
     new = new_nodes(snapshot, catalog, plan)
-    existing = existing_nodes(snapshot, catalog, plan)
+    existing = existing_nodes(snapshot, catalog, plan, policy.commitments)
     asked, name = name, _plain(snapshot, name)
     keys = [key for key in snapshot.pods if name in _names_of_pod(key, namespace)]
     if len(keys) > 1 and name not in keys:

@@ -6,6 +6,7 @@ from math import fsum
 
 from nodeless.explain.words import count
 from nodeless.model.bill import INSTANCE, NODE_FEE, BillPart
+from nodeless.model.commitments import NOT_COVERED, Commitment, Coverage, covers_nothing
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.node_offerings import NodePrices
@@ -105,6 +106,43 @@ def unknown_parts(bills: Iterable[Sequence[BillPart]]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitmentUse:
+    """How much of a commitment is used."""
+
+    name: str
+    used: float
+    amount: float
+    unit: str
+    usable: bool = True
+    """Whether it is for anything that a pool may buy or that runs."""
+
+    def __str__(self) -> str:
+        if not self.usable:
+            return f"{self.name}: no pool buys an on-demand instance type that it is for"
+        amount = f"{self.amount:.4g} {self.unit}"
+        return f"{self.name}: {self.used:.4g} of {amount} used ({self.used / self.amount:.0%})"
+
+
+def commitment_uses(
+    commitments: Sequence[Commitment], coverage: Coverage, catalog: Catalog
+) -> tuple[CommitmentUse, ...]:
+    """What is used of each commitment.
+
+    Args:
+        commitments: Those that count now.
+        coverage: What is left of them.
+        catalog: What each pool may buy.
+    """
+    nothing = covers_nothing(catalog, commitments)
+    found = []
+    for commitment in commitments:
+        used = max(0.0, commitment.amount - coverage.left.get(commitment.name, commitment.amount))
+        usable = used > 0 or commitment.name not in nothing
+        found.append(CommitmentUse(commitment.name, used, commitment.amount, commitment.unit, usable))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
 class PoolBill:
     """What the nodes of a pool cost an hour, by part."""
 
@@ -122,7 +160,9 @@ class PoolBill:
         return None if self.nodes and unpriced == self.nodes else fsum(self.parts.values())
 
 
-def pool_bills(snapshot: Snapshot, catalog: Catalog, node_fee: float = 0.0) -> dict[str, PoolBill]:
+def pool_bills(
+    snapshot: Snapshot, catalog: Catalog, node_fee: float = 0.0, coverage: Coverage = NOT_COVERED
+) -> dict[str, PoolBill]:
     """The bill of each pool, by name: of the claims that have an instance, at what such a node costs now.
 
     A node whose instance has no known price counts there, and in no sum: the rest of its bill goes by that.
@@ -131,6 +171,7 @@ def pool_bills(snapshot: Snapshot, catalog: Catalog, node_fee: float = 0.0) -> d
         snapshot: With the pools and their claims.
         catalog: What pools may buy, at the prices of nodes without the fee.
         node_fee: Dollars an hour that each node costs besides.
+        coverage: What commitments cover of the nodes.
     """
     prices = NodePrices(catalog)
     fee = (BillPart(NODE_FEE, node_fee),) if node_fee else ()
@@ -140,7 +181,8 @@ def pool_bills(snapshot: Snapshot, catalog: Catalog, node_fee: float = 0.0) -> d
             continue
         zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
         offering = prices.find(str(claim.pool), claim.instance_type, zone, capacity_type)
-        parts = (BillPart(INSTANCE, None),) if offering is None else (*offering.parts, *fee)
+        off = coverage.parts.get(claim.name, ())
+        parts = (BillPart(INSTANCE, None),) if offering is None else (*offering.parts, *off, *fee)
         bills.setdefault(claim.pool.name, []).append(parts)
     return {name: _pool_bill(listed) for name, listed in bills.items()}
 

@@ -1,9 +1,10 @@
 """What each node holds after a plan: its size, what it costs, and what every workload takes of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodeless.model.bill import BillPart
+from nodeless.model.commitments import Commitment
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
 from nodeless.model.node_offerings import NodePrices
@@ -13,6 +14,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.resources import PODS, Resources, subtract, total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
+from nodeless.scheduling.capacity.commitments import running_coverage
 
 NEW, EXISTING, STARTING = "new", "existing", "starting"
 
@@ -72,8 +74,18 @@ def new_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFil
     )
 
 
-def existing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFill, ...]:
-    """Nodes that exist and claims that start, by name, with the pods that the plan sends there."""
+def existing_nodes(
+    snapshot: Snapshot, catalog: Catalog, plan: Plan, commitments: Sequence[Commitment] = ()
+) -> tuple[NodeFill, ...]:
+    """Nodes that exist and claims that start, by name, with the pods that the plan sends there.
+
+    Args:
+        snapshot: The cluster.
+        catalog: What each pool may buy, at the prices of nodes.
+        plan: For the pods that wait there.
+        commitments: Those that count now; what they cover is off the bills.
+    """
+    coverage = running_coverage(snapshot, catalog, commitments)
     arriving: dict[str, list[Pod]] = {}
     for key, name in plan.placements.items():
         arriving.setdefault(name, []).append(snapshot.pods[key])
@@ -84,12 +96,21 @@ def existing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[No
         claim = snapshot.claim_of(node)
         staying = [pod for pod in snapshot.pods_on(name) if not pod.terminal and pod.key not in moved]
         guests = [*arriving.get(name, ()), *(arriving.get(claim.name, ()) if claim else ())]
-        fills.append(_existing_node(node, node.labels, node.allocatable, EXISTING, prices, staying, guests))
+        off = coverage.parts.get(name if claim is None else claim.name, ())
+        fills.append(
+            _existing_node(node, node.labels, node.allocatable, EXISTING, (prices, off), staying, guests)
+        )
     for name, claim in sorted(snapshot.claims.items()):
         if snapshot.node_of(claim) is None and claim.deletion_timestamp is None:
             fills.append(
                 _existing_node(
-                    claim, claim.labels, claim.allocatable, STARTING, prices, (), arriving.get(name, ())
+                    claim,
+                    claim.labels,
+                    claim.allocatable,
+                    STARTING,
+                    (prices, coverage.parts.get(name, ())),
+                    (),
+                    arriving.get(name, ()),
                 )
             )
     return tuple(fills)
@@ -122,13 +143,15 @@ def _existing_node(
     labels: Mapping[str, str],
     allocatable: Resources,
     state: str,
-    prices: NodePrices,
+    prices: tuple[NodePrices, Sequence[BillPart]],
     staying: Iterable[Pod],
     arriving: Iterable[Pod],
 ) -> NodeFill:
     pool = str(thing.pool) if isinstance(thing, NodeClaim) else _pool(labels)
     zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
-    offering = prices.find(pool, thing.instance_type, zone, capacity_type)
+    listed, off = prices
+    offering = listed.find(pool, thing.instance_type, zone, capacity_type)
+    offering = offering.less(off) if offering is not None else None
     return NodeFill(
         thing.name,
         state,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nodeless.explain.bill import bill_line, not_known, price_sources
 from nodeless.explain.report import Launch
+from nodeless.model.bill import COMMITMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,18 @@ class LaunchBills:
 
 
 def launch_bills(launches: Iterable[Launch]) -> LaunchBills:
-    """The bills of what is launched; nodes of one type and capacity type are told by the first of them."""
+    """The bills of what is launched; alike nodes are told by the first of them.
+
+    Nodes are alike here by type, capacity type and commitments.
+    """
     bills: dict[str, str] = {}
     missing: dict[str, None] = {}
     launches = tuple(launches)
     for launch in launches:
         if line := bill_line(launch.price, [part for part in launch.parts if part.known]):
-            bills.setdefault(f"{launch.instance_type}, {launch.capacity_type}", line)
+            covered = [part.detail for part in launch.parts if part.name == COMMITMENTS]
+            name = ", ".join((launch.instance_type, launch.capacity_type, *covered))
+            bills.setdefault(name, line)
         if unknown := not_known(launch.parts):
             missing[f"not known, and not included in any price: {unknown}"] = None
     sources = price_sources(part for launch in launches for part in launch.parts)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.validating import held_by_budgets
-from nodeless.explain.bill import BillSum, sum_lines, sums, unknown_parts
+from nodeless.explain.bill import BillSum, CommitmentUse, commitment_uses, sum_lines, sums, unknown_parts
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import saving_work
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
@@ -18,6 +18,7 @@ from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.capacity.commitments import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
 from nodeless.state.saving import plain
@@ -59,6 +60,8 @@ class Overview:
     """What empty nodes and commands that only budgets hold back would save."""
     faults: tuple[str, ...] = field(default=())
     """Claims at which the pass failed."""
+    commitments: tuple[CommitmentUse, ...] = ()
+    """What is used of each commitment."""
 
     def only(self, names: Collection[str], snapshot: Snapshot) -> "Overview":
         """The part that is about some nodes and pools: pods that wait for other nodes are not counted.
@@ -141,6 +144,7 @@ class Overview:
             f"{self.price * HOURS_A_MONTH:,.2f} USD/month{unpriced}"
         )
         yield from sum_lines(self._bills)
+        yield from (f"commitment {use}" for use in self.commitments)
         if self.launches:
             nodes, added = sum(launch.count for launch in self.launches), self.added
             yield f"to launch: {count(nodes, 'node')} for {count(self.waiting, 'pod')}, +{added:,.4f} USD/h"
@@ -193,6 +197,7 @@ class Overview:
             "held": round(self.held, 6),
             "realized": None if realized is None else round(realized, 4),
             "faults": list(self.faults),
+            "commitments": [plain(use) for use in self.commitments],
         }
 
 
@@ -211,7 +216,8 @@ def overview(situation: Situation, policy: DisruptionPolicy | None = None) -> Ov
     decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
     held = [command for command in decisions.commands if held_by_budgets([command], snapshot, situation.now)]
     # Nodes as they are, without the pods that are to come.
-    fills = existing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}))
+    fills = existing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}), solving.commitments)
+    coverage = running_coverage(snapshot, catalog, solving.commitments)
     return Overview(
         tuple(_node_row(situation, decisions, fill) for fill in fills),
         launches_of(plan, new_nodes(snapshot, catalog, plan)),
@@ -221,6 +227,7 @@ def overview(situation: Situation, policy: DisruptionPolicy | None = None) -> Ov
         tuple(command for command in decisions.commands if command not in held),
         fsum((*decisions.held.values(), *(command.saving for command in held))),
         tuple(sorted(decisions.faults)),
+        commitment_uses(solving.commitments, coverage, catalog),
     )
 
 

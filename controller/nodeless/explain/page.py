@@ -64,6 +64,7 @@ def page(
         ("nodes", "Nodes and their fill", _nodes(report, ordered, palette)),
         ("launches", "To launch", _folded(launches_table(report.launches), len(report.launches))),
         ("bills", "What a node costs an hour", _items((*bills.bills, *bills.missing))),
+        ("commitments", "Reserved Instances and Savings Plans", _items(map(str, report.commitments))),
         ("sources", "Where prices are from", _items(bills.sources)),
         ("workloads", "Workloads", _workloads(report, ordered, palette)),
         ("notes", "What this rests on", _items(report.notes)),

@@ -163,7 +163,9 @@ def pool_facts(situation: Situation, catalog: Catalog, plan: Plan, pool: Pool) -
     hindrances, remarks = _hindrances(situation, plan, pool), _remarks(snapshot, pool)
     new = [node for node in plan.new_nodes if str(node.pool) == pool.key]
     # Nodes as they are, without the pods that are to come.
-    fills = existing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}))
+    fills = existing_nodes(
+        snapshot, catalog, replace(plan, new_nodes=(), placements={}), situation.policy.commitments
+    )
     return PoolFacts(
         pool.key,
         not hindrances,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from nodeless.disruption.candidates import Prices
+from nodeless.model.bill import COMMITMENTS
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.nodes import NodeClaim
@@ -27,7 +28,7 @@ class Planned:
     at: float
     """Seconds since the epoch."""
     price: float
-    """US dollars an hour of its new nodes."""
+    """US dollars an hour of its new nodes, with what commitments cover of them."""
     pods: frozenset[str]
     prices: Prices
 
@@ -64,7 +65,7 @@ class Realizing:
             return self
         pools = snapshot.pools.values()
         prices = Prices(priced(catalog, pools, policy.price_adjustments, policy.node_fee))
-        return Realizing((*self.waiting, Planned(now, plan.cost_per_hour, pods, prices)))
+        return Realizing((*self.waiting, Planned(now, _listed(plan), pods, prices)))
 
     def measure(self, snapshot: Snapshot, now: float) -> tuple["Realizing", tuple[float, ...]]:
         """The plans that still wait, and the ratios of those that are a minute old."""
@@ -74,3 +75,10 @@ class Realizing:
         ratios = (planned.ratio(snapshot) for planned in old)
         rest = tuple(planned for planned in self.waiting if planned not in old)
         return Realizing(rest), tuple(ratio for ratio in ratios if ratio is not None)
+
+
+def _listed(plan: Plan) -> float:
+    """The price of a plan without commitments: they cover as much wherever its pods are bound."""
+    parts = (part for node in plan.new_nodes for part in node.alternatives[0].offering.parts)
+    covered = fsum(part.dollars or 0.0 for part in parts if part.name == COMMITMENTS)
+    return plan.cost_per_hour - covered

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodeless.explain.bill import BillSum, sums
+from nodeless.explain.bill import BillSum, CommitmentUse, commitment_uses, sums
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.lost_work import CapacityReason, reason_of
@@ -20,6 +20,7 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import ChosenCapacity, FewerNodes, Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
+from nodeless.scheduling.capacity.commitments import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.diagnostics.changes import Trial
 from nodeless.scheduling.diagnostics.counterfactual import remedies
@@ -144,6 +145,8 @@ class Report:
     """What keeping pods together costs."""
     preferences: PreferenceCosts = NOTHING
     """What soft rules cost."""
+    commitments: tuple[CommitmentUse, ...] = ()
+    """What is used of each commitment once the plan is carried out."""
     notes: tuple[str, ...] = ()
     """What the plan rests on: date of prices, assumptions, changes that were asked for."""
 
@@ -196,7 +199,9 @@ def report(
     """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
-    new, existing = new_nodes(snapshot, catalog, plan), existing_nodes(snapshot, catalog, plan)
+    new = new_nodes(snapshot, catalog, plan)
+    existing = existing_nodes(snapshot, catalog, plan, policy.commitments)
+    coverage = running_coverage(snapshot, catalog, policy.commitments, plan.new_nodes)
     prices = [node.price for node in existing]
     return Report(
         launches=launches_of(plan, new),
@@ -217,6 +222,7 @@ def report(
         chosen=chosen(situation, plan.choices),
         together=kept_together(situation, plan),
         preferences=preferences,
+        commitments=commitment_uses(policy.commitments, coverage, catalog),
         notes=tuple(notes),
     )
 

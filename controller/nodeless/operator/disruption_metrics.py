@@ -4,17 +4,19 @@ v0.27 names what is done by method and action (`consolidation/replace`), v1 by r
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.target import Target
 from nodeless.explain.bill import pool_bills
+from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import Command, Decisions, DisruptionReason, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metric_types import DURATIONS, Count
+from nodeless.scheduling.capacity.commitments import running_coverage
 
 REASONS = tuple(DisruptionReason)
 #: v0.27 measures one thing, and calls it so.
@@ -134,8 +136,8 @@ class DisruptionMetrics:
         self.bills = Gauge(
             "nodeless_nodes_bill_dollars_per_hour",
             "Price of a pool's nodes in dollars an hour, by part of their bills (instance, CPU credits, "
-            "license, volumes, public IPv4, adjustments, node fee). Nodes without a known price do not "
-            "count.",
+            "license, volumes, public IPv4, adjustments, commitments, node fee). Nodes without a known price "
+            "do not count.",
             ["part", "nodepool"],
             registry=registry,
         )
@@ -144,6 +146,14 @@ class DisruptionMetrics:
             "Nodes of a pool for which this part of the bill is not known. A node without a known instance "
             "price is in no total.",
             ["part", "nodepool"],
+            registry=registry,
+        )
+
+        self.commitments_used = Gauge(
+            "nodeless_commitments_used_ratio",
+            "Part of a Reserved Instance or Savings Plan in nodeless.commitments that the cluster's nodes "
+            "use, from 0 to 1.",
+            ["commitment"],
             registry=registry,
         )
 
@@ -175,14 +185,24 @@ class DisruptionMetrics:
         for code, count in sorted(stay.items()):
             self.undisrupted.labels(code).set(count)
 
-    def show_costs(self, snapshot: Snapshot, catalog: Catalog, node_fee: float) -> None:
+    def show_costs(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        node_fee: float,
+        commitments: Sequence[Commitment] = (),
+    ) -> None:
         """Show what the nodes of each pool cost at the catalog's prices, and a fee for each, by part.
 
         Series of pools that are gone, and of parts that no node of a pool has any more, disappear.
         """
-        for gauge in (self.costs, self.bills, self.unknown_parts):
+        for gauge in (self.costs, self.bills, self.unknown_parts, self.commitments_used):
             gauge.clear()
-        for name, bill in pool_bills(snapshot, catalog, node_fee).items():
+        coverage = running_coverage(snapshot, catalog, commitments)
+        for commitment in commitments:
+            used = 1 - coverage.left[commitment.name] / commitment.amount
+            self.commitments_used.labels(commitment.name).set(round(used, 6))
+        for name, bill in pool_bills(snapshot, catalog, node_fee, coverage).items():
             if bill.total is not None:
                 self.costs.labels(name).set(round(bill.total, 6))
             for part, dollars in bill.parts.items():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from nodeless.model.bill import DEFAULT_MODE, PARTS, STANDARD, UNLIMITED
+from nodeless.model.commitments import Commitment
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import LOWEST_PRICE
 from nodeless.operator.bill_settings import bill_parts, memory, percent, price_book
@@ -33,7 +34,13 @@ from nodeless.operator.setting_values import (
     text,
     url,
 )
-from nodeless.operator.solver_settings import adjustments, amount, interruption_rates, packing
+from nodeless.operator.solver_settings import (
+    adjustments,
+    amount,
+    commitments,
+    interruption_rates,
+    packing,
+)
 
 if TYPE_CHECKING:
     from nodeless.scheduling import PriceAdjustment
@@ -262,7 +269,11 @@ class GlobalSettings:
         "nodeless launches nothing. BestEffort: nodeless lowers minValues.")
     price_adjustments: tuple["PriceAdjustment", ...] = _setting(
         "nodeless.priceAdjustments", adjustments, "[]", "",
-        "Prices that differ from AWS's list prices (discounts, commitments), as a JSON list.")
+        "Prices that differ from AWS's list prices (discounts, surcharges), as a JSON list.")
+    commitments: tuple[Commitment, ...] = _setting(
+        "nodeless.commitments", commitments, "[]", "",
+        "Reserved Instances and Savings Plans for the cluster, with their amounts, as a JSON list. nodeless "
+        "uses them first.")
     spot_interruptions: tuple[InterruptionRate, ...] = _setting(
         "nodeless.spotInterruptions", interruption_rates, "[]", "",
         "Expected interruptions of a spot instance per month, by pool and instance type, as a JSON list. The "

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
     """The policy of every pass; `nominates`: whether pods are nominated to their planned nodes.
 
-    Adjustments of prices are not in it: they are in the catalogs, where they change the price of the instance
-    and leave the rest of a node's bill as it is (`cloudprovider.billing`).
+    All commitments are in it, whatever their terms. Adjustments of prices are not: they are in the catalogs,
+    where they change the price of the instance and leave the rest of a node's bill as it is
+    (`cloudprovider.billing`).
     """
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
     return Policy(
         packing=settings.packing,
+        commitments=settings.commitments,
         node_fee=settings.node_fee,
         fewer_nodes_tolerance=settings.fewer_nodes_tolerance / 100,
         spot_interruptions=settings.spot_interruptions,

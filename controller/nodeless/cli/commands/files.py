@@ -100,7 +100,7 @@ def situation_of_files(
 
     def situation(snapshot: "Snapshot") -> Situation:
         catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones, terms)
-        return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
+        return Situation(snapshot, catalog, replace(policy.at(now), pool_problems=problems), now)
 
     if read_as.ends and given.autoscaled:
         for mode, words in ((ReplicasMode.MIN, "minimum"), (ReplicasMode.MAX, "maximum")):

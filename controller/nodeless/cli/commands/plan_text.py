@@ -96,6 +96,10 @@ def _print_bills(report: Report, console: Console) -> None:
         print_line(console, line, 2)
     for line in told.missing:
         print_line(console, line, 2 if told.bills else 0)
+    if report.commitments:
+        console.print(Text("\nReserved Instances and Savings Plans", style="bold"))
+    for use in report.commitments:
+        print_line(console, str(use), 2)
     if told.sources:
         console.print(Text("\nWhere prices are from", style="bold"))
     for line in told.sources:

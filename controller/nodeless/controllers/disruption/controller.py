@@ -70,6 +70,7 @@ _EVENTS = {
     VerdictCode.PAUSED: BLOCKED,
     VerdictCode.PRICE_UNKNOWN: BLOCKED,
     VerdictCode.RESTLESS: BLOCKED,
+    VerdictCode.COMMITTED: "Unconsolidatable",
     VerdictCode.UNBALANCED: "Unconsolidatable",
     VerdictCode.EVICTIONS_TOO_DEAR: "Unconsolidatable",
     VerdictCode.BREAKER: "NodeRepairBlocked",
@@ -310,7 +311,9 @@ class DisruptionLoop:
 
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
-        self._metrics.disruption.show_costs(snapshot, catalog, policy.solving.node_fee)
+        self._metrics.disruption.show_costs(
+            snapshot, catalog, policy.solving.node_fee, policy.solving.commitments
+        )
         decisions = await asyncio.to_thread(
             disrupt, snapshot, catalog, policy, now, self._memory, self._searches
         )
@@ -324,7 +327,8 @@ class DisruptionLoop:
         """What may be bought, and how to judge by what there is of subnets."""
         catalog, _ = await pool_catalogs(self._cloud, snapshot)
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
-        return catalog, replace(self._policy, solving=replace(self._policy.solving, subnets=subnets))
+        solving = replace(self._policy.solving.at(self._now()), subnets=subnets)
+        return catalog, replace(self._policy, solving=solving)
 
     async def _validate(self, batch: tuple[Waiting, ...]) -> bool:
         """Begin the commands of one batch that has waited, as far as they are still right."""

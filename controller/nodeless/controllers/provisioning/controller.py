@@ -256,7 +256,7 @@ class Provisioning:
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
         nominates = self._nominator is None or not self._nominator.refused
         policy = replace(
-            policy_of(self._settings, nominates=nominates),
+            policy_of(self._settings, nominates=nominates).at(now),
             pool_problems=problems,
             subnets=subnets,
             late=late,

@@ -100,8 +100,9 @@ class ResizeLoop:
             if self._boundary.seconds_to_rest(key):
                 continue
             with self._boundary.around(key):
-                policy = replace(policy_of(self._settings), pool_problems=problems)
-                situation = Situation(snapshot, catalog, policy, self._timing.wall_clock())
+                now = self._timing.wall_clock()
+                policy = replace(policy_of(self._settings).at(now), pool_problems=problems)
+                situation = Situation(snapshot, catalog, policy, now)
                 advice = await asyncio.to_thread(advise_resize, situation, pod, existing=False)
                 if advice is not None:
                     self._said[key] = _what(pod)

@@ -69,6 +69,6 @@ def _bill(situation: Situation, wide: Catalog) -> Bill:
     snapshot, policy = situation.snapshot, replace(situation.policy, time_box=TIME_BOX)
     plan = replace(situation, policy=policy).plan()
     catalog = priced(wide, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
-    fills = existing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}))
+    fills = existing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}), policy.commitments)
     known = [fill.price for fill in fills if fill.price is not None]
     return Bill(fsum((*known, plan.cost_per_hour)), len(plan.refusals), len(fills) - len(known))
