@@ -38,10 +38,10 @@ from nodeless.disruption.sets import CandidateSet, candidate_sets, price_shares
 from nodeless.disruption.simulation import (
     Outcome,
     apply_command,
-    mark_leaving,
     price_alone,
     simulate_scheduling,
 )
+from nodeless.model.commitments import Usage, cover
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import NOT_BEFORE
@@ -50,7 +50,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.resources import fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, Policy
-from nodeless.scheduling.capacity.commitments import covered_catalog, running_coverage, unused
+from nodeless.scheduling.capacity.commitments import covered_catalog, unused, usages_of
 
 #: Trials of single replacements in one pass; the others have their turn in the next ones.
 _MOST_SINGLES = 200
@@ -120,9 +120,18 @@ class Consolidation:
         solving = self._policy.solving
         if not solving.commitments:
             return self._buyable
-        coverage = running_coverage(self._snapshot, self._catalog, solving.commitments)
-        some = unused(solving.commitments, coverage.left)
-        return covered_catalog(self._buyable, self._snapshot.pools.values(), some, coverage.left)
+        left = cover(solving.commitments, self._usages).left
+        some = unused(solving.commitments, left)
+        return (
+            covered_catalog(self._buyable, self._snapshot.pools.values(), some, left)
+            if some
+            else self._buyable
+        )
+
+    @cached_property
+    def _usages(self) -> Sequence[Usage]:
+        """What may use commitments, before any node goes."""
+        return usages_of(self._snapshot, self._catalog)
 
     @cached_property
     def _buyable(self) -> Catalog:
@@ -509,9 +518,9 @@ class Consolidation:
         """
         if not solving.commitments:
             return solving
-        staying = mark_leaving(self._snapshot, candidates, frozenset())
-        coverage = running_coverage(staying, self._catalog, solving.commitments)
-        return replace(solving, commitments_left=coverage.left)
+        names = {candidate.name for candidate in candidates}
+        staying = [usage for usage in self._usages if usage.name not in names]
+        return replace(solving, commitments_left=cover(solving.commitments, staying).left)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog

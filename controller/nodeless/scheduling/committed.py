@@ -137,6 +137,8 @@ class _Search:
         if left is None:
             left = running_coverage(snapshot, at_price, policy.commitments).left
         commitments = unused(policy.commitments, left)
+        if not commitments:
+            return None
         covered = covered_catalog(at_price, pools, commitments, left)
         own = replace(policy, price_adjustments=(), commitments=(), commitments_left=None)
         offerings = NodeOfferings(priced(at_price, pools, (), policy.node_fee))
