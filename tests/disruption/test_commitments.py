@@ -10,14 +10,14 @@ from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.target import target
 from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import VerdictCode
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from nodeless.scheduling import Policy
 from tests.disruption.replay import carried_out
 from tests.disruption.test_fixed_point import NODES, a_cluster
 from tests.disruption.world import NOW, a_provisioner, cluster, node_of, on
-from tests.scheduling.factories import FAMILY, instance_type, needs
+from tests.scheduling.factories import FAMILY, instance_type, needs, node
 
 TYPES = (
     instance_type("a.large", 2, 8, price=0.1),
@@ -73,6 +73,15 @@ def test_of_equal_nodes_the_one_with_fewer_pods_is_the_one_that_is_not_covered()
     decisions = decide(seen, reserved("a.xlarge"))
     assert ended(decisions) == ["a"]
     assert decisions.commands[0].saving == pytest.approx(0.2)
+
+
+def test_nodes_that_are_not_ours_have_used_their_part():
+    """Nobody ends them, so they use it as long as they run."""
+    theirs = node("theirs", labels={INSTANCE_TYPE: "a.xlarge", ZONE: "z1"}, provider_id="")
+    bought = a_node("a", "a.xlarge", pods=1)
+    decisions = decide(cluster(NEVER_SPOT, theirs, bought), reserved("a.xlarge"))
+    assert "a" not in decisions.verdicts or decisions.verdicts["a"].code != VerdictCode.COMMITTED
+    assert ended(decisions) == ["a"]
 
 
 def test_an_empty_node_goes_although_it_is_covered():
@@ -174,6 +183,6 @@ def bill_of(seen, covers):
     """Spot in full, and of on-demand what the Savings Plan leaves."""
     prices = {kind.name: kind.offerings[-1].price for kind in FAMILY}
     listed = {ON_DEMAND: 0.0, SPOT: 0.0}
-    for node in seen.nodes.values():
-        listed[node.capacity_type] += prices[node.instance_type]
+    for own in seen.nodes.values():
+        listed[own.capacity_type] += prices[own.instance_type]
     return listed[SPOT] / 2 + max(0.0, listed[ON_DEMAND] - covers)

@@ -91,6 +91,7 @@ def test_what_one_commitment_leaves_of_an_instance_another_one_covers():
     found = cover([PLAN, flexible()], [usage(kind="m7g.2xlarge", dollars=0.4)])
     assert off(found) == {("a", "reserved"): 0.2, ("a", "plan"): 0.2}
     assert found.dollars("a") == pytest.approx(0.4)
+    assert {source.name for part in found.parts["a"] for source in part.sources} == {"nodeless.commitments"}
 
 
 def test_reserved_instances_of_a_zone_cover_that_zone_alone():

@@ -229,7 +229,7 @@ class _Search:
                 for part, plan in parts.items()
                 if plan.lower_bound is not None and _refused(best) <= _refused(plan)
             ]
-        return min(max(bounds), best.cost_per_hour)
+        return max(bounds)
 
     def _at_part(self, part: float) -> Catalog:
         """The catalog with a part of the price of all instances that commitments concern."""
