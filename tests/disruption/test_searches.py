@@ -10,6 +10,7 @@ from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disr
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model import events
 from nodeless.model.buffers import CapacityBuffer, PodSource
+from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling import Policy, PriceAdjustment
 from nodeless.state import apply
 from tests.disruption.drawn_clusters import NAMED, TYPES
@@ -54,6 +55,21 @@ def test_a_cluster_in_which_nothing_changes_is_searched_once(sought, solving):
     assert once
     assert disrupt(seen, catalog, policy, NOW + 60, searches=searches) == found
     assert len(sought) == once
+
+
+@pytest.mark.parametrize(("before", "after", "again"), [(4000, 3998, False), (4000, 7, True), (7, 6, True)])
+def test_addresses_that_all_pods_could_not_use_change_nothing(sought, before, after, again):
+    """The cluster has four pods: eight addresses are enough for all of them, on a node each."""
+    seen, catalog = a_full_cluster()
+    searches = Searches()
+    counts = []
+    for free in (before, after):
+        subnets = dict.fromkeys(seen.pools, (SubnetRoom("subnet-1", "z1", free),))
+        policy = replace(POLICY, solving=Policy(subnets=subnets))
+        disrupt(seen, catalog, policy, NOW, searches=searches)
+        counts.append(len(sought))
+    assert counts[0]
+    assert (counts[1] > counts[0]) == again
 
 
 def a_pod_that_no_type_holds():

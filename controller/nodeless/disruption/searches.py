@@ -6,6 +6,7 @@ whether it is worth it is not.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.consolidation_state import is_unchanged
@@ -14,6 +15,7 @@ from nodeless.disruption.replacing import Replacement
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import PlannedNode
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import capped
 
 
 class Searches:
@@ -70,4 +72,22 @@ def _same(
     (snapshot, catalog, policy, closed), (now, buyable, judged_by, closed_now) = one, other
     # A catalog stays the very same until prices, stock or types change.
     bought = catalog.keys() == buyable.keys() and all(catalog[key] is buyable[key] for key in catalog)
-    return bought and closed == closed_now and policy == judged_by and is_unchanged(snapshot, now)
+    return (
+        bought
+        and closed == closed_now
+        and (policy == judged_by or _judges_alike(policy, judged_by, 2 * len(now.pods)))
+        and is_unchanged(snapshot, now)
+    )
+
+
+def _judges_alike(one: DisruptionPolicy, other: DisruptionPolicy, addresses: int) -> bool:
+    """Whether policies differ in nothing but addresses that all pods could not use, on a node each.
+
+    EC2 counts the free addresses of subnets anew with each node that comes or goes.
+    """
+
+    def with_what_counts(policy: DisruptionPolicy) -> DisruptionPolicy:
+        subnets = capped(policy.solving.subnets, addresses)
+        return replace(policy, solving=replace(policy.solving, subnets=subnets))
+
+    return with_what_counts(one) == with_what_counts(other)

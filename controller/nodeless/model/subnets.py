@@ -1,6 +1,7 @@
 """Subnets as far as plans depend on them: how many nodes and pods their addresses are for."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -13,3 +14,13 @@ class SubnetRoom:
     """IP addresses that nobody holds, as far as is known; may be negative for a moment."""
     zone_id: str = ""
     """Id of the zone, the same in every account; empty: not known."""
+
+
+def capped(
+    subnets: Mapping[str, tuple[SubnetRoom, ...]], addresses: int
+) -> dict[str, tuple[SubnetRoom, ...]]:
+    """The subnets of each pool, by its key, with no more free addresses than so many: more change nothing."""
+    return {
+        pool: tuple(replace(room, free_addresses=min(room.free_addresses, addresses)) for room in rooms)
+        for pool, rooms in subnets.items()
+    }
