@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.explain.differences import differences
 from nodeless.model.bill import Bill, BillPart, PriceSource
+from nodeless.model.commitments import Commitment
 from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
@@ -74,6 +75,18 @@ def test_addresses_and_reservations_come_back_as_they_were() -> None:
     reserved = instance_type("large", offerings=(Offering("z1", "reserved", 1e-8, True, "cr-1", 3),))
     room = {"Provisioner/default": (SubnetRoom("subnet-1", "z1", 12),)}
     situation = a_situation(pods(9), pool(), types=(reserved,), subnets=room)
+    saved = read(write(situation, "")).situation
+
+    assert saved == situation
+    assert same_plan(saved.plan(), situation.plan())
+
+
+def test_commitments_come_back_as_they_were() -> None:
+    commitments = (
+        Commitment("plan", dollars=0.3, discount=28.0, region="z", end=1.8e9),
+        Commitment("zonal", instance_types=("large",), instances=2.0, zones=("z1",)),
+    )
+    situation = a_situation(pods(9), pool(), commitments=commitments)
     saved = read(write(situation, "")).situation
 
     assert saved == situation
