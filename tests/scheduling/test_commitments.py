@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nodeless.model.bill import COMMITMENTS, Bill, BillPart
 from nodeless.model.commitments import Commitment
 from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
+from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
     CAPACITY_TYPE,
     DISRUPTED_TAINT,
@@ -24,7 +25,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.model.taints import Taint
 from nodeless.scheduling import LOWEST_PRICE, Policy, solve
-from nodeless.scheduling.capacity.commitments import most_covered
+from nodeless.scheduling.capacity.commitments import most_covered, running_coverage
 from nodeless.scheduling.committed import cheapest_with_commitments
 from nodeless.state import apply
 from tests.scheduling.exact import best
@@ -39,6 +40,7 @@ from tests.scheduling.factories import (
     running,
     snapshot,
     spread,
+    term,
 )
 
 TYPES = (
@@ -247,6 +249,57 @@ def test_a_spread_counts_covered_nodes():
     zones = [new.alternatives[0].offering.zone for new in plan.new_nodes for _ in new.pods]
     assert sorted(zones) == ["z1", "z1", "z2", "z2", "z3", "z3"]
     assert covered(plan) == pytest.approx(0.66)
+
+
+def test_pods_keep_apart_by_a_label_of_the_users_own():
+    """The covered node has one value of it, so the other pods get the others."""
+    rack = "example.com/rack"
+    racks = pool("default", needs(rack, "In", "r1", "r2", "r3"))
+    apart = pods(3, "3", "14Gi", anti_affinity=(beside(rack, "web"),))
+    plan = planned(snapshot(apart, racks), reserved("a.xlarge"))
+    values = [new.requirements[rack].values for new in plan.new_nodes]
+    assert sorted(map(sorted, values)) == [["r1"], ["r2"], ["r3"]]
+    assert covered(plan) == pytest.approx(0.22)
+
+
+def test_preferences_are_told_that_pods_on_covered_nodes_and_on_others_gave_up():
+    """No pool is on the moon: the pods of both nodes are there in vain."""
+    moon = needs("example.com/planet", "In", "moon")
+    wishing = [
+        pods(1, "3", "14Gi", name=name, preferred_terms=((1, term(moon)),), selector={ZONE: zone})
+        for name, zone in (("covered", "z1"), ("bought", "z2"))
+    ]
+    plan = planned(snapshot(wishing, POOL), reserved("a.xlarge", zones=("z1",)))
+    plain = planned(snapshot(wishing, POOL))
+    assert covered(plan) == pytest.approx(0.22)
+    assert plan.relaxed_preferences().keys() == {"default/covered-0", "default/bought-0"}
+    assert plan.relaxed_preferences() == plain.relaxed_preferences()
+
+
+def test_types_on_spot_that_a_covered_node_may_be_instead_keep_their_price():
+    """With minValues, EC2 may launch any of them."""
+    types = (
+        instance_type("a.xlarge", 4, 16, offerings=(Offering("z1", ON_DEMAND, 0.2),)),
+        instance_type("b.xlarge", 4, 16, offerings=(Offering("z1", SPOT, 0.3),)),
+    )
+    flexible = pool("default", replace(needs(INSTANCE_TYPE, "Exists"), min_values=2))
+    plan = planned(snapshot(pods(1, "3"), flexible), savings_plan(0.1), types=types)
+    (new,) = plan.new_nodes
+    assert [(each.instance_type, each.offering.price) for each in new.alternatives] == [
+        ("a.xlarge", pytest.approx(0.1)),
+        ("b.xlarge", 0.3),
+    ]
+
+
+def test_nodes_that_are_planned_count_in_what_is_used():
+    seen = snapshot(pods(2, "3", "14Gi"), POOL)
+    commitments = (reserved("a.xlarge", 4),)
+    plan = planned(seen, *commitments)
+    catalog = {POOL.key: TYPES}
+    assert running_coverage(seen, catalog, commitments).left == {"reserved": 4}
+    assert running_coverage(seen, catalog, commitments, plan.new_nodes).left == {"reserved": 2}
+    on_spot = planned(seen).new_nodes
+    assert running_coverage(seen, catalog, commitments, on_spot).left == {"reserved": 4}
 
 
 def test_pods_that_must_be_together_stay_together():

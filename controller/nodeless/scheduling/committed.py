@@ -97,7 +97,7 @@ def _with_commitments(
     if search is None:
         return plain
     best, ample = search.with_coverage(plain), None
-    if sum(plain.work.values()) <= _LATE * policy.deadline:
+    if not search.covers_nothing and sum(plain.work.values()) <= _LATE * policy.deadline:
         hurried = replace(search.policy, time_box=_BOX * policy.time_box)
         ample = planner(snapshot, search.covered, hurried)
         other = search.with_coverage(search.within_commitments(ample, hurried))
@@ -130,7 +130,7 @@ class _Search:
 
     @staticmethod
     def of(snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner) -> "_Search | None":
-        """None where nothing is left for new nodes."""
+        """None where nothing is left of any commitment."""
         pools = pools_in_order(snapshot)
         at_price = priced(catalog, pools, policy.price_adjustments, 0.0)
         left = policy.commitments_left
@@ -142,8 +142,7 @@ class _Search:
         covered = covered_catalog(at_price, pools, commitments, left)
         own = replace(policy, price_adjustments=(), commitments=(), commitments_left=None)
         offerings = NodeOfferings(priced(at_price, pools, (), policy.node_fee))
-        found = _Search(snapshot, at_price, covered, own, planner, commitments, left, offerings)
-        return None if found.covers_nothing else found
+        return _Search(snapshot, at_price, covered, own, planner, commitments, left, offerings)
 
     def with_coverage(self, plan: Plan) -> Plan:
         """The plan with what is left of commitments off its nodes' bills; nominal prices become real."""
@@ -155,7 +154,7 @@ class _Search:
             new_nodes=tuple(
                 _less(node, found.parts.get(str(number), ())) for number, node in enumerate(nodes)
             ),
-            fewer_nodes=None,
+            fewer_nodes=None if found.parts else plan.fewer_nodes,
         )
 
     def within_commitments(self, ample: Plan, policy: Policy, rounds: int = _ROUNDS) -> Plan:
@@ -204,7 +203,7 @@ class _Search:
 
     @property
     def covers_nothing(self) -> bool:
-        """Whether nothing is left for any instance that a pool may buy."""
+        """Whether there is nothing left that any node would be planned for."""
         return all(
             new is old
             for key, kinds in self.covered.items()

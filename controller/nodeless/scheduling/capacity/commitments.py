@@ -153,14 +153,13 @@ def _covered_offering(
 ) -> Offering:
     if offering.capacity_type != ON_DEMAND or not offering.price_known:
         return offering
-    price, part, names = offering.adjusted_instance_price, 0.0, list[str]()
+    price, part = offering.adjusted_instance_price, 0.0
     for commitment in commitments:
         if commitment.concerns(name, offering.zone) and (use := commitment.use(name, price)) > 0:
             part += left[commitment.name] / use
-            names.append(commitment.name)
     if part <= _NOTHING:
         return offering
-    return offering.less([part_off(price * min(part, 1 - NOMINAL), ", ".join(names))])
+    return offering.less([part_off(price * min(part, 1 - NOMINAL), "")])
 
 
 def part_of_price(kind: InstanceType, commitments: Sequence[Commitment], part: float) -> InstanceType:
@@ -187,13 +186,11 @@ def most_covered(catalog: Catalog, commitments: Iterable[Commitment], left: Mapp
 
 def _worth(catalog: Catalog, commitment: Commitment) -> Iterator[float]:
     """US dollars that a unit of a commitment covers, for each offering that it concerns."""
-    if commitment.dollars is not None:
-        yield 1 / (1 - commitment.discount / 100)
-        return
     for kinds in catalog.values():
         for kind in kinds:
             for offering in kind.offerings:
                 on_demand = offering.capacity_type == ON_DEMAND and offering.price_known
                 if on_demand and commitment.concerns(kind.name, offering.zone):
                     price = offering.adjusted_instance_price
-                    yield price / commitment.use(kind.name, price)
+                    if (use := commitment.use(kind.name, price)) > 0:
+                        yield price / use
