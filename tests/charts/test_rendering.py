@@ -98,6 +98,11 @@ SETTINGS = [
     ),
     ({"nodeless": {"priceAdjustments": [{"factor": 0.7}]}}, "nodeless.priceAdjustments", '[{"factor":0.7}]'),
     (
+        {"nodeless": {"commitments": [{"name": "plan", "dollarsPerHour": 5, "discountPercent": 28}]}},
+        "nodeless.commitments",
+        '[{"discountPercent":28,"dollarsPerHour":5,"name":"plan"}]',
+    ),
+    (
         {"nodeless": {"spotInterruptions": [{"perMonth": 2}]}},
         "nodeless.spotInterruptions",
         '[{"perMonth":2}]',
