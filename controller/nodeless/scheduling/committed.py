@@ -58,7 +58,7 @@ from nodeless.scheduling.pods.volumes import mounts
 from nodeless.scheduling.policy import Policy
 from nodeless.state.applying import apply
 
-#: How much of the time box each plan after the first may use: all of them together as much as the first.
+#: How much of the time box each plan after the first may use; there are five at most.
 _BOX = 1 / 4
 #: The part of a pass after whose counted work no further plan is made.
 _LATE = 1 / 3
@@ -98,9 +98,8 @@ def _with_commitments(
         return plain
     best, ample = search.with_coverage(plain), None
     if not search.covers_nothing and sum(plain.work.values()) <= _LATE * policy.deadline:
-        hurried = replace(search.policy, time_box=_BOX * policy.time_box)
-        ample = planner(snapshot, search.covered, hurried)
-        other = search.with_coverage(search.within_commitments(ample, hurried))
+        ample = planner(snapshot, search.covered, search.hurried)
+        other = search.with_coverage(search.within_commitments(ample, search.hurried))
         best = min(best, other, key=_order)
     return replace(best, lower_bound=search.bound(best, plain, ample))
 
@@ -118,8 +117,8 @@ class _Search:
     """At the prices of nodes, adjustments applied."""
     covered: Catalog
     """The same with the nominal price of what may be covered."""
-    policy: Policy
-    """Without what is in the catalogs."""
+    hurried: Policy
+    """Of every plan after the first, without what is in the catalogs."""
     planner: Planner
     commitments: tuple[Commitment, ...]
     """Those of which something is left."""
@@ -140,9 +139,15 @@ class _Search:
         if not commitments:
             return None
         covered = covered_catalog(at_price, pools, commitments, left)
-        own = replace(policy, price_adjustments=(), commitments=(), commitments_left=None)
+        hurried = replace(
+            policy,
+            price_adjustments=(),
+            commitments=(),
+            commitments_left=None,
+            time_box=_BOX * policy.time_box,
+        )
         offerings = NodeOfferings(priced(at_price, pools, (), policy.node_fee))
-        return _Search(snapshot, at_price, covered, own, planner, commitments, left, offerings)
+        return _Search(snapshot, at_price, covered, hurried, planner, commitments, left, offerings)
 
     def with_coverage(self, plan: Plan) -> Plan:
         """The plan with what is left of commitments off its nodes' bills; nominal prices become real."""
@@ -218,11 +223,10 @@ class _Search:
         bounds = [0.0, plain.lower_bound - most]
         if ample is not None and self.concerns_all_pools:
             whole = sum(map(_listed, ample.new_nodes))
-            part = min(1.0, plain.cost_per_hour / whole) if whole > 0 else 1.0
             parts = {NOMINAL: ample}
             if most < whole:
-                hurried = replace(self.policy, time_box=_BOX * self.policy.time_box)
-                parts[part] = self.planner(self.snapshot, self._at_part(part), hurried)
+                part = min(1.0, plain.cost_per_hour / whole)
+                parts[part] = self.planner(self.snapshot, self._at_part(part), self.hurried)
             bounds += [
                 plan.lower_bound - part * most
                 for part, plan in parts.items()

@@ -4,7 +4,7 @@ Nodes that run use commitments first, as AWS counts: those that are not ours, th
 dearest pods to move first, for they will run the longest. Nodes that leave use nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.model.commitments import NOT_COVERED, Commitment, Coverage, Usage, cover, part_off
@@ -143,36 +143,42 @@ def covered_catalog(
 def _covered_type(
     kind: InstanceType, commitments: Sequence[Commitment], left: Mapping[str, float]
 ) -> InstanceType:
-    offerings = tuple(_covered_offering(kind.name, each, commitments, left) for each in kind.offerings)
-    changed = any(new is not old for new, old in zip(offerings, kind.offerings, strict=True))
-    return replace(kind, offerings=offerings) if changed else kind
+    def covered(offering: Offering) -> Offering:
+        price = offering.adjusted_instance_price
+        uses = [
+            (left[each.name], each.use(kind.name, price)) for each in _concerned(kind, offering, commitments)
+        ]
+        part = sum(rest / use for rest, use in uses if use > 0)
+        return _at_part(offering, max(1 - part, NOMINAL)) if part > _NOTHING else offering
 
-
-def _covered_offering(
-    name: str, offering: Offering, commitments: Sequence[Commitment], left: Mapping[str, float]
-) -> Offering:
-    if offering.capacity_type != ON_DEMAND or not offering.price_known:
-        return offering
-    price, part = offering.adjusted_instance_price, 0.0
-    for commitment in commitments:
-        if commitment.concerns(name, offering.zone) and (use := commitment.use(name, price)) > 0:
-            part += left[commitment.name] / use
-    if part <= _NOTHING:
-        return offering
-    return offering.less([part_off(price * min(part, 1 - NOMINAL), "")])
+    return _with_offerings(kind, covered)
 
 
 def part_of_price(kind: InstanceType, commitments: Sequence[Commitment], part: float) -> InstanceType:
     """A type at a part of the price of its instances that commitments concern."""
-    offerings = tuple(
-        each.less([part_off(each.adjusted_instance_price * (1 - part), "")])
-        if each.capacity_type == ON_DEMAND
-        and each.price_known
-        and any(commitment.concerns(kind.name, each.zone) for commitment in commitments)
-        else each
-        for each in kind.offerings
+    return _with_offerings(
+        kind,
+        lambda offering: _at_part(offering, part) if _concerned(kind, offering, commitments) else offering,
     )
-    return replace(kind, offerings=offerings)
+
+
+def _with_offerings(kind: InstanceType, change: Callable[[Offering], Offering]) -> InstanceType:
+    """The type with its offerings changed; the very same where none is."""
+    offerings = tuple(map(change, kind.offerings))
+    changed = any(new is not old for new, old in zip(offerings, kind.offerings, strict=True))
+    return replace(kind, offerings=offerings) if changed else kind
+
+
+def _at_part(offering: Offering, part: float) -> Offering:
+    """The offering at a part of the price of its instance."""
+    return offering.less([part_off(offering.adjusted_instance_price * (1 - part), "")])
+
+
+def _concerned(kind: InstanceType, offering: Offering, commitments: Iterable[Commitment]) -> list[Commitment]:
+    """The commitments that cover instances of an offering."""
+    if offering.capacity_type != ON_DEMAND or not offering.price_known:
+        return []
+    return [commitment for commitment in commitments if commitment.concerns(kind.name, offering.zone)]
 
 
 def most_covered(catalog: Catalog, commitments: Iterable[Commitment], left: Mapping[str, float]) -> float:
@@ -189,8 +195,6 @@ def _worth(catalog: Catalog, commitment: Commitment) -> Iterator[float]:
     for kinds in catalog.values():
         for kind in kinds:
             for offering in kind.offerings:
-                on_demand = offering.capacity_type == ON_DEMAND and offering.price_known
-                if on_demand and commitment.concerns(kind.name, offering.zone):
-                    price = offering.adjusted_instance_price
-                    if (use := commitment.use(kind.name, price)) > 0:
-                        yield price / use
+                price = offering.adjusted_instance_price
+                if _concerned(kind, offering, [commitment]) and (use := commitment.use(kind.name, price)) > 0:
+                    yield price / use
