@@ -26,7 +26,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.model.taints import Taint
 from nodeless.scheduling import LOWEST_PRICE, Policy, solve
-from nodeless.scheduling.capacity.commitments import most_covered, running_coverage
+from nodeless.scheduling.capacity.coverage import most_covered, running_coverage
 from nodeless.scheduling.committed import cheapest_with_commitments
 from nodeless.state import apply
 from tests.scheduling.exact import best

@@ -40,7 +40,7 @@ from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import Command, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 from nodeless.state.disruption_cost import disturbance_of
 
 LEAST_SCORE = 0.5

@@ -50,7 +50,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.resources import fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, Policy
-from nodeless.scheduling.capacity.commitments import covered_catalog, unused, usages_of
+from nodeless.scheduling.capacity.coverage import covered_catalog, unused, usages_of
 
 #: Trials of single replacements in one pass; the others have their turn in the next ones.
 _MOST_SINGLES = 200

@@ -24,7 +24,7 @@ from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import with_running_choices
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
 
 #: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.

@@ -27,7 +27,7 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CON
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import solve
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 from nodeless.state import apply
 
 #: Commands of a path that are looked for.

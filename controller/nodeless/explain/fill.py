@@ -14,7 +14,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.resources import PODS, Resources, subtract, total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 
 NEW, EXISTING, STARTING = "new", "existing", "starting"
 

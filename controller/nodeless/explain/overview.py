@@ -18,7 +18,7 @@ from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
 from nodeless.state.saving import plain

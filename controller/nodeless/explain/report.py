@@ -20,7 +20,7 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import ChosenCapacity, FewerNodes, Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.diagnostics.changes import Trial
 from nodeless.scheduling.diagnostics.counterfactual import remedies

@@ -16,7 +16,7 @@ from nodeless.model.disruption import Command, Decisions, DisruptionReason, Verd
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metric_types import DURATIONS, Count
-from nodeless.scheduling.capacity.commitments import running_coverage
+from nodeless.scheduling.capacity.coverage import running_coverage
 
 REASONS = tuple(DisruptionReason)
 #: v0.27 measures one thing, and calls it so.

@@ -44,7 +44,7 @@ from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling.batch import pools_in_order
-from nodeless.scheduling.capacity.commitments import (
+from nodeless.scheduling.capacity.coverage import (
     NOMINAL,
     covered_catalog,
     most_covered,
