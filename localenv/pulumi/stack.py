@@ -7,15 +7,18 @@ in the folder, so another process may go on with the same stack.
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pulumi import automation
+from pulumi.automation._stack import StackInitMode  # of a stack's constructor, and not exported
 
 from localenv.binaries import pulumi_engine
 from localenv.pulumi.aws.clients import AwsEndpoint
@@ -50,6 +53,34 @@ class StackFailed(RuntimeError):
         self.operation = operation
         self.causes = causes
         super().__init__(f"{operation} failed: " + "\n".join(causes))
+
+
+class _Operations(automation.Stack):
+    """Operations alone, without what is known or not asked for.
+
+    The Automation API selects the stack before each operation, and asks for the outputs, with secrets and
+    without, and for the history after it: four further runs of the engine that take twice as long as the
+    operation of a small program itself. Each command names its stack.
+    """
+
+    def outputs(self) -> automation.OutputMap:
+        """None: `Stack.outputs` asks for them."""
+        return {}
+
+    def info(self, show_secrets: bool = True) -> automation.UpdateSummary:
+        """No more than that it ended well, which the engine's exit code says."""
+        return automation.UpdateSummary("update", datetime.now(UTC), "", {}, {}, "succeeded")
+
+
+class _Workspace(automation.LocalWorkspace):
+    """A workspace in which a stack that was made or selected once stays selected."""
+
+    is_selected = False
+
+    def select_stack(self, stack_name: str) -> None:
+        """As the Automation API does, the first time."""
+        if not self.is_selected:
+            super().select_stack(stack_name)
 
 
 class Stack:
@@ -92,6 +123,7 @@ class Stack:
         #: What the program told in the last operation, by `pulumi.log.info`.
         self.told: list[str] = []
         self._engine: automation.PulumiCommand | None = None
+        self._is_selected = False
         self._serving: list[AttachedProvider] = []
 
     def up(self, on_event: OnStep | None = None, **options: Any) -> dict[str, int]:
@@ -130,11 +162,7 @@ class Stack:
             StackFailed: The command failed.
         """
         with _ONE_PROGRAM, self._serve_providers() as attached, self._workspace(attached) as stack:
-            try:
-                # The Automation API has no public way to run what it has no function for.
-                return str(stack._run_pulumi_cmd_sync([*arguments, "--stack", self.name]).stdout)
-            except automation.CommandError as error:
-                raise StackFailed(arguments[0], [str(error)]) from None
+            return self._tell(stack, *arguments)
 
     def urns(self) -> dict[str, str]:
         """The URNs in the state by the name of their resource."""
@@ -145,7 +173,16 @@ class Stack:
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs, secrets in clear."""
         with self._workspace() as stack:
-            return {key: output.value for key, output in stack.outputs().items()}
+            told = self._tell(stack, "stack", "output", "--json", "--show-secrets")
+        outputs: dict[str, Any] = json.loads(told)
+        return outputs
+
+    def _tell(self, stack: automation.Stack, *arguments: str) -> str:
+        try:
+            # The Automation API has no public way to run what it has no function for.
+            return str(stack._run_pulumi_cmd_sync([*arguments, "--stack", self.name]).stdout)
+        except automation.CommandError as error:
+            raise StackFailed(arguments[0], [str(error)]) from None
 
     def _operate(
         self, operation: str, on_event: OnStep | None, options: Mapping[str, Any] | None = None
@@ -217,14 +254,17 @@ class Stack:
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         } | dict(environment or {})
-        workspace = automation.LocalWorkspace(
+        workspace = _Workspace(
             work_dir=str(self.project.work),
             pulumi_home=str(self.project.home),
             program=self._program,
             env_vars=variables,
             pulumi_command=self._command(),
         )
-        yield automation.Stack.create_or_select(self.name, workspace)
+        workspace.is_selected = self._is_selected
+        stack = _Operations(self.name, workspace, StackInitMode.CREATE_OR_SELECT)
+        self._is_selected = True
+        yield stack
 
     def _command(self) -> automation.PulumiCommand:
         if self._engine is None:
