@@ -62,7 +62,7 @@ fuzz: setup ## throw 20,000 drawn objects at the controller beside an honest wor
 check: $(STAMP) ## format, lint, types, layers, generated files, versions, workflows, docs
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
-	@$(VENV)/bin/mypy
+	@$(VENV)/bin/mypy --num-workers auto
 	@$(VENV)/bin/lint-imports
 	@$(PYTHON) -m nodeless crds controller/crds --check
 	@$(PYTHON) -m nodeless reference docs --check
