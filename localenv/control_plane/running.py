@@ -26,7 +26,7 @@ from localenv.control_plane import flags
 from localenv.control_plane.state import StateDirectory
 from localenv.kubernetes import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
 from localenv.ports import free_port, require_free
-from localenv.processes import Processes
+from localenv.processes import SELDOM_COLLECTED, Processes
 from localenv.progress import Report, StreamReport
 
 _READY_SECONDS = 240.0
@@ -203,7 +203,11 @@ class ControlPlane:
 
     def _run(self, binaries: dict[str, Path], name: str, arguments: list[str]) -> None:
         self.processes.start(
-            name, [binaries[name], *arguments], cwd=self._state.path, stop_signal=signal.SIGKILL
+            name,
+            [binaries[name], *arguments],
+            cwd=self._state.path,
+            environment=SELDOM_COLLECTED | os.environ,
+            stop_signal=signal.SIGKILL,
         )
 
     def _write_files(self) -> flags.Files:

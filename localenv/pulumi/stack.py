@@ -21,6 +21,7 @@ from pulumi import automation
 from pulumi.automation._stack import StackInitMode  # of a stack's constructor, and not exported
 
 from localenv.binaries import pulumi_engine
+from localenv.processes import SELDOM_COLLECTED
 from localenv.pulumi.aws.clients import AwsEndpoint
 from localenv.pulumi.aws.provider import RESOURCES, AwsProvider
 from localenv.pulumi.docker_build.provider import IMAGE, DockerBuildProvider
@@ -253,7 +254,8 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": _PASSPHRASE,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        } | dict(environment or {})
+        }
+        variables |= SELDOM_COLLECTED | dict(environment or {})
         workspace = _Workspace(
             work_dir=str(self.project.work),
             pulumi_home=str(self.project.home),
