@@ -18,7 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     peer.add_argument("--seed", type=int, help="of the work; a new one by default")
     peer.add_argument("--pods", type=int, default=200, help="about how many at the most")
     peer.add_argument("--seconds", type=float, default=180.0, help="for each workload")
-    peer.add_argument("--boot-seconds", type=float, default=30.0, help="from a launch to its node")
+    peer.add_argument("--boot-seconds", type=float, default=30.0, help="from a launch to a Ready node")
     peer.add_argument("--controller", action="append", choices=("karpenter", "nodeless"), help="one of both")
     peer.add_argument("--only", action="append", metavar="WORD", help="of a workload's name")
     peer.set_defaults(run=_peer)

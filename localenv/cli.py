@@ -101,9 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("program", choices=[*_PROGRAMS])
     which.set_defaults(run=_which)
     up = commands.add_parser("up", help="start the environment and keep it running until Ctrl-C")
-    up.add_argument(
-        "--boot-seconds", type=float, default=2.0, help="seconds from an instance's launch to its node"
-    )
+    up.add_argument("--boot-seconds", type=float, default=2.0, help="seconds from a launch to a Ready node")
     up.add_argument(
         "--directory", type=Path, help="folder for logs, kubeconfig and state; a temporary one by default"
     )
@@ -117,9 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--json", action="store_true", help="print the results as JSON on stdout, everything else on stderr"
     )
-    demo.add_argument(
-        "--boot-seconds", type=float, default=2.0, help="seconds from an instance's launch to its node"
-    )
+    demo.add_argument("--boot-seconds", type=float, default=2.0, help="seconds from a launch to a Ready node")
     demo.set_defaults(run=_demo)
     return parser
 

@@ -84,7 +84,7 @@ class Options:
     """How an environment is made.
 
     Attributes:
-        boot_seconds: From an instance's launch to its Node.
+        boot_seconds: From an instance's launch to a node that is Ready.
         port: Of the API server on 127.0.0.1; a free one when None.
         aws_port: Of the local AWS, likewise.
         cluster_name: Of the EKS cluster; names of roles and discovery tags follow it.

@@ -49,7 +49,7 @@ def run(
         seed: Of what is drawn; a new one, which is printed, when None.
         pods: About how many there are at the most.
         seconds: That each workload is watched for, under both.
-        boot_seconds: From an instance's launch to its node. EC2 takes half a minute and more for one of EKS:
+        boot_seconds: From a launch to a Ready node. EC2 takes half a minute and more for one of EKS:
             with less, moves pay as they never do, and waits are those of the controllers alone.
         controllers: Which ones.
         only: Words in the names of workloads; all by default.

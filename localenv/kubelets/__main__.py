@@ -26,9 +26,7 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument(
         "--proxy-socket", type=Path, required=True, help="unix socket of the API server's way in"
     )
-    parser.add_argument(
-        "--boot-seconds", type=float, default=2.0, help="from an instance's launch to its Node"
-    )
+    parser.add_argument("--boot-seconds", type=float, default=2.0, help="from a launch to a Ready node")
     parser.add_argument(
         "--fargate-boot-seconds", type=float, default=1.0, help="from a Fargate pod to its Node"
     )

@@ -63,7 +63,7 @@ class Kubelets:
             directory: for logs and the files of executed pods; made if missing.
             control_plane: the cluster.
             aws: the local AWS.
-            boot_seconds: from an instance's launch to its Node.
+            boot_seconds: from an instance's launch to a node that is Ready.
             proxy_socket: where the API server's egress selector connects.
             executed_images: image repositories whose containers are really executed.
 

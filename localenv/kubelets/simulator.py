@@ -40,7 +40,7 @@ class Settings:
     """What the environment decides; times in seconds.
 
     Attributes:
-        boot_seconds: from an instance's launch to its registration; also a Fargate pod's wait for its node.
+        boot_seconds: from an instance's launch to a node that is Ready; it registers after two thirds.
         pod_start_seconds: from a pod's binding to Running, for pods that are not executed.
         pod_stop_seconds: the longest that such a pod takes to end.
         executed_images: repositories whose containers are executed.

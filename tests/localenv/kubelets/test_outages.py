@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from localenv.kubelets.instances import Instances
+from localenv.kubelets.instances import Instances, boot_times
 from tests.virtual_time import run_in_virtual_time
 
 
@@ -61,3 +61,9 @@ def test_an_aws_that_stood_still_is_asked_again_soon(seconds: float, failure: Ex
     cloud = run_in_virtual_time(followed())
     assert len(cloud.asked) > 5
     assert cloud.asked[1] - seconds <= 10
+
+
+def test_a_kubelet_registers_its_node_some_time_before_that_is_ready() -> None:
+    """Ten of thirty seconds, as AWS measured."""
+    assert boot_times(100.0, 30.0) == (120.0, 130.0)
+    assert boot_times(100.0, 0.0) == (100.0, 100.0)
