@@ -123,9 +123,11 @@ def test_the_last_node_that_pods_wait_for_is_opened_when_the_others_pods_are_bou
             pods = two_nodes(cluster, ready=False)
             nominator.expect(pods, PLACES)
             await at_rest(nominator)
+            assert sorted(api.asked) == NOMINATED
             (other,) = (pod for index, pod in enumerate(pods) if index != bound)
             last = "ab"[1 - bound]
             told.clear()
+            api.asked.clear()
             cluster.handle(events.PodSeen(replace(pods[bound], node_name="elsewhere")))
             await until(lambda: last in told)
             assert not nominator.expects(cluster.snapshot.claims[last])
@@ -146,7 +148,7 @@ def test_nodes_that_are_ready_open_together():
             nominator.expect(two_nodes(cluster), PLACES)
             await until(lambda: len(api.asked) == 2)
             claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
-            assert nominator._needs_no_write("default/web-a", "node-a")
+            assert nominator._needs_no_write("default/web-a", node)
             assert nominator.awaits(claim, node)
             assert told == []
             api.held.clear()
@@ -379,19 +381,6 @@ def test_a_node_is_kept_closed_for_longer_where_the_scheduler_has_more_pods_to_r
     asyncio.run(scenario())
 
 
-def test_a_node_that_is_not_ready_gets_no_nomination_yet():
-    async def scenario():
-        async with nominating() as (cluster, api, nominator, _):
-            nominator.expect(two_nodes(cluster, ready=False), PLACES)
-            await at_rest(nominator)
-            assert api.asked == []
-            node = cluster.snapshot.nodes["node-a"]
-            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
-            await until(lambda: api.asked == NOMINATED[:1])
-
-    asyncio.run(scenario())
-
-
 async def all_nominated(cluster):
     """Wait until the pods are seen to be nominated as in `NOMINATED`."""
     await until(
@@ -400,6 +389,77 @@ async def all_nominated(cluster):
             == NOMINATED
         )
     )
+
+
+def becomes_ready(cluster, name):
+    node = cluster.snapshot.nodes[name]
+    cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+
+
+def test_pods_are_nominated_to_a_node_before_it_is_ready_and_it_opens_when_it_is():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            nominator.expect(two_nodes(cluster, ready=False), PLACES)
+            await all_nominated(cluster)
+            await at_rest(nominator)
+            claim = cluster.snapshot.claims["a"]
+            assert nominator.awaits(claim, cluster.snapshot.nodes["node-a"])
+            assert told == []
+            for name in ("node-a", "node-b"):
+                becomes_ready(cluster, name)
+            await until(lambda: set(told) == {"a", "b"})
+            assert not nominator.awaits(claim, cluster.snapshot.nodes["node-a"])
+            assert sorted(api.asked) == NOMINATED
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_is_ready_waits_for_one_that_joined_with_it_whose_pods_are_nominated():
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            nominator.expect(two_nodes(cluster, ready=False), PLACES)
+            await all_nominated(cluster)
+            await at_rest(nominator)
+            becomes_ready(cluster, "node-a")
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            await at_rest(nominator)
+            assert nominator.awaits(claim, node)
+            assert told == []
+            becomes_ready(cluster, "node-b")
+            await until(lambda: set(told) == {"a", "b"})
+
+    asyncio.run(scenario())
+
+
+def test_what_the_scheduler_takes_back_before_the_node_is_ready_is_written_once_more_and_then_when_it_is():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            nominator.expect(two_nodes(cluster, ready=False), PLACES)
+            for written in (1, 2):
+                await all_nominated(cluster)
+                await at_rest(nominator)
+                assert api.asked.count(NOMINATED[0]) == written
+                back = replace(cluster.snapshot.pods["default/web-a"], expected_node_name="")
+                cluster.handle(events.PodSeen(back))
+            await at_rest(nominator)
+            assert api.asked.count(NOMINATED[0]) == 2
+            becomes_ready(cluster, "node-a")
+            await until(lambda: api.asked.count(NOMINATED[0]) == 3)
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_is_neither_ready_nor_kept_closed_gets_no_nomination():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            pods = two_nodes(cluster, ready=False)
+            for name in ("node-a", "node-b"):
+                cluster.handle(events.NodeSeen(replace(cluster.snapshot.nodes[name], taints=())))
+            nominator.expect(pods, PLACES)
+            await at_rest(nominator)
+            assert api.asked == []
+
+    asyncio.run(scenario())
 
 
 def test_a_nomination_that_the_scheduler_takes_back_is_written_again():

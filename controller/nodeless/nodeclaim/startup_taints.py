@@ -1,9 +1,9 @@
 """When a node that has joined is opened for pods: the taint `karpenter.sh/unregistered` comes off.
 
-At once, as in Karpenter, unless pods are to be nominated to it: then they are nominated first, and they
-are nominated only when it is ready, for kube-scheduler takes back the nomination of a pod that it tries
-in vain. No pod can run on a node that is not ready, so nobody waits longer for that; and a node that does
-not get ready is opened all the same after a minute.
+At once, as in Karpenter, unless pods are to be nominated to it: then it stays closed until it is ready and
+they are nominated, for kube-scheduler takes back the nomination of a pod that it tries in vain. No pod can
+run on a node that is not ready, so nobody waits longer for that; and a node that does not get ready is
+opened all the same after a minute.
 
 A node that is ready is opened in two steps. The taint comes with the effect NoExecute, and the controller
 manager evicts at once what it sees on a node that still has such a taint. It hears of nodes and of pods by

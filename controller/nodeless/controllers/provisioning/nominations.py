@@ -6,13 +6,15 @@ have no room. Since Kubernetes 1.35 others than the scheduler may say where they
 the same or a lower priority.
 
 Every pass hands over where the pods that wait are expected (`expect`). A pod is nominated once its node
-is there and Ready, and until then the node keeps the taint `karpenter.sh/unregistered`
-(`nodeclaim.startup_taints`). kube-scheduler takes a nomination back whenever it tries a pod in vain, and it
-tries all that wait as each node comes up. So nominations for a closed node are written in a calm moment, in
-which no pod that waits has changed for a while, and the node is opened in the next; what is taken back
-nevertheless is written again. Each node that is opened makes kube-scheduler try all that wait, also those
-that are nominated to nodes which are still closed, or are about to be. So nodes that joined or got ready at
-about the same time wait for each other, and open together, those of small pods first (`_tell`).
+is there, which on EKS is four to eleven seconds before it is Ready (AWS's own figures, in the README of
+awslabs/node-latency-for-k8s): hundreds of writes cost no time then. Until the node is Ready and all its pods
+are nominated it keeps the taint `karpenter.sh/unregistered` (`nodeclaim.startup_taints`). kube-scheduler
+takes a nomination back whenever it tries a pod in vain, and it tries all that wait as each node comes up. So
+nominations for a closed node are written in a calm moment, in which no pod that waits has changed for a
+while, and the node is opened in the next; what is taken back nevertheless is written again, once it is Ready
+as often as it takes. Each node that is opened makes kube-scheduler try all that wait, also those that are
+nominated to nodes which are still closed, or are about to be. So nodes that joined or got ready at about the
+same time wait for each other, and open together, those of small pods first (`_tell`).
 
 A nomination keeps no devices: kube-scheduler counts what nominated pods request, but allocates claims on
 devices only as it binds. So where pods claim devices the nodes of those that claim fewer open first, and the
@@ -72,6 +74,8 @@ _BOUND_WITHIN = 3.0
 _DEADLINE = 60.0
 #: How often a nomination that was taken back is written again; from the fourth time on, each second.
 _MOST_TRIES, _TRIES_AT_ONCE = 20, 4
+#: How often a pod is nominated to a node that is not ready yet.
+_EARLY_TRIES = 2
 _RETRY_SECONDS = 1.0
 _VERSION_RETRY_SECONDS = 10.0
 _FORBIDDEN = 403
@@ -177,7 +181,7 @@ class PodNominator:
 
     def _awaits_nomination(self, claim: NodeClaim, node: Node) -> bool:
         """Whether a pod is still to be nominated to a claim's node."""
-        return any(not self._needs_no_write(key, node.name) for key in self._of(claim))
+        return any(not self._needs_no_write(key, node) for key in self._of(claim))
 
     def _closed_for(self, node: Node) -> float:
         """For how many seconds a node has been ready and closed."""
@@ -321,16 +325,25 @@ class PodNominator:
             for daemon_set in self._cluster.snapshot.daemon_sets.values()
         )
 
-    def _needs_no_write(self, key: str, node_name: str) -> bool:
-        """Whether nothing is to be written for a pod that is expected on a node."""
+    def _needs_no_write(self, key: str, node: Node) -> bool:
+        """Whether nothing is to be written any more for a pod that is expected on a node.
+
+        Until the node is ready, a nomination to it may be taken back.
+        """
         pod = self._cluster.snapshot.pods.get(key)
         if pod is None or not _waits(pod) or pod.nominated_node_name:
             return True
-        return pod.expected_node_name == node_name or self._is_past_tries(key, node_name)
+        is_nominated = pod.expected_node_name == node.name and node.ready
+        return is_nominated or self._is_past_tries(key, node.name)
 
     def _is_past_tries(self, key: str, node_name: str) -> bool:
         node, tries, since = self._tries.get(key, ("", 0, 0.0))
         return node == node_name and (tries >= _MOST_TRIES or 0 < since <= time.monotonic() - _DEADLINE)
+
+    def _may_be_early(self, key: str, node_name: str) -> bool:
+        """Whether a pod is nominated to a node that is not ready yet."""
+        node, tries, _ = self._tries.get(key, ("", 0, 0.0))
+        return node != node_name or tries < _EARLY_TRIES
 
     def _forget(self, key: str) -> None:
         """Expect a pod nowhere any more, without a word to the API server."""
@@ -502,7 +515,9 @@ class PodNominator:
         """The node to which a pod should be nominated now; empty: none."""
         uid, place = self._places.get(pod.key, ("", ""))
         node = snapshot.nodes.get(place_of(snapshot, place)) if uid == pod.uid and place else None
-        if node is None or not node.ready or leaving(node, snapshot.claim_of(node)):
+        if node is None or leaving(node, snapshot.claim_of(node)):
+            return ""
+        if not node.ready and not (is_closed(node) and self._may_be_early(pod.key, node.name)):
             return ""
         if self._is_past_tries(pod.key, node.name) or not (pod.expected_node_name or self._has_choice()):
             return ""
