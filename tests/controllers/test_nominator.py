@@ -391,6 +391,13 @@ async def all_nominated(cluster):
     )
 
 
+async def nominated_early(cluster, nominator):
+    """Have the pods nominated to their nodes, none of which is ready."""
+    nominator.expect(two_nodes(cluster, ready=False), PLACES)
+    await all_nominated(cluster)
+    await at_rest(nominator)
+
+
 def becomes_ready(cluster, name):
     node = cluster.snapshot.nodes[name]
     cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
@@ -399,9 +406,7 @@ def becomes_ready(cluster, name):
 def test_pods_are_nominated_to_a_node_before_it_is_ready_and_it_opens_when_it_is():
     async def scenario():
         async with nominating() as (cluster, api, nominator, told):
-            nominator.expect(two_nodes(cluster, ready=False), PLACES)
-            await all_nominated(cluster)
-            await at_rest(nominator)
+            await nominated_early(cluster, nominator)
             claim = cluster.snapshot.claims["a"]
             assert nominator.awaits(claim, cluster.snapshot.nodes["node-a"])
             assert told == []
@@ -417,9 +422,7 @@ def test_pods_are_nominated_to_a_node_before_it_is_ready_and_it_opens_when_it_is
 def test_a_node_that_is_ready_waits_for_one_that_joined_with_it_whose_pods_are_nominated():
     async def scenario():
         async with nominating() as (cluster, _api, nominator, told):
-            nominator.expect(two_nodes(cluster, ready=False), PLACES)
-            await all_nominated(cluster)
-            await at_rest(nominator)
+            await nominated_early(cluster, nominator)
             becomes_ready(cluster, "node-a")
             claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
             await at_rest(nominator)
