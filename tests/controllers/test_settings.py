@@ -339,6 +339,12 @@ def test_commitments_are_read_with_their_terms_and_reach_the_solver():
         ({"name": "a", "dollarsPerHour": True, "discountPercent": 0}, "dollarsPerHour is not a number"),
         ({"name": "a", "dollarsPerHour": -1, "discountPercent": 0}, "its amount is -1"),
         ({"name": "a", "dollarsPerHour": 1, "discountPercent": 100}, "discountPercent is 100"),
+        ({"name": "a", "dollarsPerHour": 1, "discountPercent": {}}, "discountPercent names no instance type"),
+        (
+            {"name": "a", "dollarsPerHour": 1, "discountPercent": {"m5.*": 3, "*": "3"}},
+            "discountPercent of * is not a number",
+        ),
+        ({"name": "a", "dollarsPerHour": 1, "discountPercent": {"m5.*": -3}}, "discountPercent is -3"),
         (
             {"name": "a", "instances": 1, "instanceTypes": ["m5.large"], "discountPercent": 3},
             "discountPercent is for dollarsPerHour",

@@ -1,5 +1,7 @@
 """What Reserved Instances and Savings Plans cover, in which order, and how much is left of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from nodeless.model.commitments import Commitment, Usage, cover, covers_nothing, normalized_units
@@ -79,6 +81,21 @@ def test_a_savings_plan_is_used_up_at_its_own_rates():
     assert cover([PLAN], [usage("a", dollars=1.2)]).left == {"plan": pytest.approx(0.4)}
 
 
+def test_a_savings_plan_has_a_rate_for_each_instance_type_and_goes_to_the_largest_discount_first():
+    plan = Commitment("plan", dollars=0.1, discounts=(("m7g.*", 50), ("c7g.large", 20), ("*7g.*", 10)))
+    usages = [usage("none", "m5.large"), usage("tenth", "r7g.large"), usage("half"), usage("c", "c7g.large")]
+    assert [plan.discount_of(each.instance_type) for each in usages] == [None, 10, 50, 20]
+    assert off(cover([plan], usages)) == {("half", "plan"): 0.2}
+    more = cover([replace(plan, dollars=0.26 + 0.09)], usages)
+    assert off(more) == {("half", "plan"): 0.2, ("c", "plan"): 0.2, ("tenth", "plan"): 0.1}
+    assert covers_nothing({"pool": (instance_type("m5.large"),)}, [plan]) == ("plan",)
+
+
+def test_of_two_savings_plans_the_one_with_the_largest_discount_is_used_first():
+    some = Commitment("some", dollars=1.0, discounts=(("c7g.*", 10), ("m7g.*", 60)))
+    assert cover([PLAN, some], [usage()]).left == {"plan": 1.0, "some": pytest.approx(0.92)}
+
+
 def test_reserved_instances_are_used_before_savings_plans_and_narrow_plans_before_wide_ones():
     narrow = Commitment("narrow", instance_types=("m7g.*",), dollars=0.1, discount=50)
     usages = [usage("a"), usage("b"), usage("c", "c7g.large")]
@@ -148,6 +165,7 @@ def test_a_commitment_for_what_nobody_can_buy_is_found():
         ({"dollars": float("nan")}, "its amount is nan"),
         ({"dollars": 1, "discount": 100}, "discountPercent is 100"),
         ({"dollars": 1, "discount": -1}, "discountPercent is -1"),
+        ({"dollars": 1, "discounts": (("*", 3.0), ("m5.*", 100.0))}, "discountPercent is 100"),
         ({"dollars": 1, "size_flexible": True}, "sizeFlexible is for instances"),
         ({"dollars": 1, "start": 2.0, "end": 2.0}, "it ends before it begins"),
         ({"instances": 1}, "instanceTypes must be one type"),

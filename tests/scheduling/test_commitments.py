@@ -361,6 +361,8 @@ def test_more_pods_with_a_place_are_worth_more_than_what_is_paid_for():
     [
         (savings_plan(0.3, discount=40), 0.5),
         (savings_plan(0.3), 0.3),
+        (savings_plan(0.3, discounts=(("a.*", 40), ("*", 70))), 1.0),
+        (savings_plan(0.3, discounts=(("a.*", 40),)), 0.5),
         (reserved("a.large", 3), 0.3),
         (reserved("a.large", 2, size_flexible=True), 0.24),
         (reserved("m9x.large", 2), 0.0),
@@ -418,6 +420,7 @@ COMMITMENTS_DRAWN = st.lists(
             lambda dollars, less: savings_plan(dollars, discount=less), AMOUNTS, st.sampled_from([0, 28, 50])
         ),
         st.builds(lambda dollars: savings_plan(dollars, discount=40, instance_types=("a.*",)), AMOUNTS),
+        st.builds(lambda dollars: savings_plan(dollars, discounts=(("a.2xlarge", 50), ("b.*", 28))), AMOUNTS),
         st.builds(
             lambda kind, number, zones: reserved(kind.name, number, zones=zones),
             st.sampled_from(TYPES),

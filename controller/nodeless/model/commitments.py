@@ -41,6 +41,8 @@ class Commitment:
         size_flexible: Whether the instances are reserved for all sizes of the family together.
         dollars: US dollars an hour that are committed to; None: a Reserved Instance.
         discount: By how many percent the rate of a Savings Plan is below the list price.
+        discounts: The same by instance type, each with its wildcard: the first that matches counts, and types
+            that none matches are not covered.
         start: Seconds since the epoch from which it counts; None: it has begun.
         end: Seconds since the epoch from which it counts no more; None: no end.
 
@@ -56,6 +58,7 @@ class Commitment:
     size_flexible: bool = False
     dollars: float | None = None
     discount: float = 0.0
+    discounts: tuple[tuple[str, float], ...] = ()
     start: float | None = None
     end: float | None = None
 
@@ -73,8 +76,9 @@ class Commitment:
             raise ValueError("sizeFlexible is for instances; hint: leave it out beside dollarsPerHour")
         if not (isfinite(self.amount) and self.amount > 0):
             raise ValueError(f"its amount is {self.amount:g}; hint: a number above 0")
-        if not 0 <= self.discount < 100:
-            raise ValueError(f"discountPercent is {self.discount:g}; hint: from 0 to below 100")
+        for discount in (self.discount, *(percent for _, percent in self.discounts)):
+            if not 0 <= discount < 100:
+                raise ValueError(f"discountPercent is {discount:g}; hint: from 0 to below 100")
         if self.start is not None and self.end is not None and self.end <= self.start:
             raise ValueError("it ends before it begins; hint: until is after from")
 
@@ -115,14 +119,24 @@ class Commitment:
         if self.size_flexible:
             family = self.instance_types[0].partition(".")[0]
             return instance_type.partition(".")[0] == family and normalized_units(instance_type) is not None
+        if self.discount_of(instance_type) is None:
+            return False
         return not self.instance_types or any(
             fnmatchcase(instance_type, pattern) for pattern in self.instance_types
+        )
+
+    def discount_of(self, instance_type: str) -> float | None:
+        """By how many percent the rate for an instance type is below its list price; None: it has no rate."""
+        if not self.discounts:
+            return self.discount
+        return next(
+            (percent for pattern, percent in self.discounts if fnmatchcase(instance_type, pattern)), None
         )
 
     def use(self, instance_type: str, dollars: float) -> float:
         """What an instance that it concerns uses of it in an hour; `dollars`: its price an hour."""
         if self.dollars is not None:
-            return dollars * (1 - self.discount / 100)
+            return dollars * (1 - (self.discount_of(instance_type) or 0.0) / 100)
         return (normalized_units(instance_type) or 0.0) if self.size_flexible else 1.0
 
     def is_in_term(self, now: float) -> bool:
@@ -175,6 +189,9 @@ def cover(
 ) -> Coverage:
     """What commitments cover of instances, those first that come first.
 
+    But a Savings Plan covers the instances with the largest discount first (Savings Plans User Guide,
+    "Understanding how Savings Plans apply to your usage").
+
     Args:
         commitments: Those that count now.
         usages: The instances.
@@ -185,7 +202,7 @@ def cover(
     after: dict[str, float] = {}
     for commitment in sorted(commitments, key=_order):
         rest = commitment.amount if left is None else left.get(commitment.name, 0.0)
-        for usage in usages:
+        for usage in _in_turn(commitment, usages):
             if rest <= _NOTHING * commitment.amount:
                 break
             part = 1 - covered[usage.name]
@@ -200,6 +217,13 @@ def cover(
             parts.setdefault(usage.name, []).append(part_off(part * usage.dollars, commitment.name))
         after[commitment.name] = rest
     return Coverage({name: tuple(some) for name, some in parts.items()}, after)
+
+
+def _in_turn(commitment: Commitment, usages: Sequence[Usage]) -> Sequence[Usage]:
+    """The instances in the order in which they use a commitment."""
+    if not commitment.discounts:
+        return usages
+    return sorted(usages, key=lambda usage: -(commitment.discount_of(usage.instance_type) or 0.0))
 
 
 def part_off(dollars: float, name: str) -> BillPart:
@@ -227,7 +251,8 @@ def _order(commitment: Commitment) -> tuple[bool, bool, bool, float]:
     """Of Reserved Instances those of a zone come first, and those of one size; of plans the narrowest."""
     is_plan = commitment.dollars is not None
     narrow = bool(commitment.zones) if not is_plan else bool(commitment.instance_types)
-    return is_plan, not narrow, commitment.size_flexible, -commitment.discount
+    most = max((percent for _, percent in commitment.discounts), default=commitment.discount)
+    return is_plan, not narrow, commitment.size_flexible, -most
 
 
 def _is_in(zone: str, region: str) -> bool:

@@ -7,14 +7,15 @@ interruptions is an object with `perMonth` and any of `pools` and `instanceTypes
 
 A commitment is an object with a `name` and either `instances` (Reserved Instances of the one type in
 `instanceTypes`, with `sizeFlexible` of its family) or `dollarsPerHour` and `discountPercent` (a Savings
-Plan), and any of `instanceTypes`, `zones`, `region`, `from` and `until` (days or RFC 3339 times).
+Plan; a number, or an object of numbers by instance type), and any of `instanceTypes`, `zones`, `region`,
+`from` and `until` (days or RFC 3339 times).
 """
 
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from nodeless.api.times import parse_time
 from nodeless.model.commitments import Commitment
@@ -41,6 +42,11 @@ _COMMITMENT_MEMBERS = (
 )  # fmt: skip
 T = TypeVar("T")
 _EXAMPLE = 'write for example [{"instanceTypes": ["m5.*"], "percent": -20}]'
+
+
+class _Discounts(TypedDict, total=False):
+    discount: float
+    discounts: tuple[tuple[str, float], ...]
 
 
 def packing(text: str) -> str:
@@ -139,10 +145,23 @@ def _commitment(entry: Any) -> Commitment:
         instances=_number(entry["instances"], "instances") if "instances" in entry else None,
         size_flexible=flexible,
         dollars=_number(entry["dollarsPerHour"], "dollarsPerHour") if "dollarsPerHour" in entry else None,
-        discount=_number(entry.get("discountPercent", 0), "discountPercent"),
+        **_discounts(entry.get("discountPercent", 0)),
         start=_moment(entry, "from"),
         end=_moment(entry, "until"),
     )
+
+
+def _discounts(value: Any) -> "_Discounts":
+    """One for all instance types, or one for each of some."""
+    if not isinstance(value, Mapping):
+        return {"discount": _number(value, "discountPercent")}
+    if not value:
+        raise ValueError('discountPercent names no instance type; hint: write {"m7g.*": 34, "*": 27}')
+    return {
+        "discounts": tuple(
+            (pattern, _number(percent, f"discountPercent of {pattern}")) for pattern, percent in value.items()
+        )
+    }
 
 
 def _text(entry: Mapping[str, Any], name: str) -> str:
