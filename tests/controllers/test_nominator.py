@@ -12,13 +12,14 @@ from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
 from nodeless.model.devices import ClaimedDevices, DeviceAlternative, DeviceRequest, ResourceClaimTemplate
-from nodeless.model.labels import PLANNED_PODS, UNREGISTERED_TAINT
+from nodeless.model.labels import PLANNED_PODS, UNREGISTERED_TAINT, ZONE
 from nodeless.model.pods import DaemonSet, PodResourceClaim, PodShape
 from nodeless.model.taints import Taint, Toleration
 from nodeless.nodeclaim.startup_taints import without_unregistered
 from nodeless.operator.metrics import Metrics
 from nodeless.state.expected import uid_digest
 from tests.factories import a_launched_claim, a_node, a_pending_pod
+from tests.scheduling.factories import spread
 
 CLOSED = (Taint(UNREGISTERED_TAINT, "NoExecute"),)
 
@@ -503,6 +504,63 @@ def test_a_pod_that_its_open_node_did_not_get_in_a_minute_is_given_back_to_the_s
             for pod in list(cluster.snapshot.pods.values()):
                 cluster.handle(events.PodSeen(pod))
             await until(lambda: sorted(api.asked[2:]) == [("web-a", None), ("web-b", None)])
+
+    asyncio.run(scenario())
+
+
+def two_of_a_spread_workload(cluster, places):
+    """Two pods of which no more than one more may run in one zone than in another one."""
+    rules = (spread(ZONE, app="web"),)
+    pods = [
+        replace(pod, labels={"app": "web"}, shape=replace(pod.shape, spread=rules))
+        for pod in two_nodes(cluster)
+    ]
+    for pod in pods:
+        cluster.handle(events.PodSeen(pod))
+    return pods, dict(zip(PLACES, places, strict=True))
+
+
+def test_pods_that_would_keep_each_other_from_their_node_are_not_nominated_and_the_node_is_opened():
+    """kube-scheduler counts those that are nominated to a node as if they ran there."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            pods, places = two_of_a_spread_workload(cluster, "aa")
+            other = a_pending_pod("other", shape=PodShape((("cpu", 100),)))
+            cluster.handle(events.PodSeen(other))
+            nominator.expect([*pods, other], {**places, other.key: "b"})
+            await until(lambda: set(told) == {"a", "b"})
+            assert api.asked == [("other", "node-b")]
+
+    asyncio.run(scenario())
+
+
+def test_one_pod_of_a_spread_workload_is_nominated_to_each_node():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            nominator.expect(*two_of_a_spread_workload(cluster, "ab"))
+            await until(lambda: set(told) == {"a", "b"})
+            assert sorted(api.asked) == NOMINATED
+
+    asyncio.run(scenario())
+
+
+def test_a_nomination_is_taken_back_where_a_later_plan_puts_more_of_its_workload_there():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            pods, places = two_of_a_spread_workload(cluster, "ab")
+            nominator.expect(pods, places)
+            await all_nominated(cluster)
+            third = replace(
+                cluster.snapshot.pods["default/web-b"], name="web-c", uid="c", expected_node_name=""
+            )
+            cluster.handle(events.PodSeen(third))
+            now = [cluster.snapshot.pods[pod.key] for pod in (*pods, third)]
+            nominator.expect(now, {**places, third.key: "b"})
+            await until(lambda: api.asked[-1] == ("web-b", None))
+            await at_rest(nominator)
+            assert sorted(api.asked[:-1]) == NOMINATED
+            assert cluster.snapshot.pods["default/web-a"].expected_node_name == "node-a"
 
     asyncio.run(scenario())
 

@@ -11,7 +11,9 @@ import random
 
 import pytest
 
-from nodeless.model.labels import FIELD_MANAGER
+from nodeless.model.labels import FIELD_MANAGER, HOSTNAME, ZONE
+from nodeless.scheduling.pods.nominated_spread import kept_from_their_node
+from nodeless.scheduling.pods.selecting import Namespaces
 from nodeless.state.expected import place_of
 from tests.controllers.world import CLAIMS, NODES, a_pod, a_provisioner, a_template
 
@@ -90,6 +92,78 @@ def test_where_nothing_is_nominated_plans_are_made_for_the_schedulers_scores(sce
         rig.nominator.refused = ""
         await rig.create(a_pod("later", namespace, cpu="7"))
         await rig.until(lambda: made[-1][0] is False)
+
+    scene(scenario)
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_the_scheduler_keeps_those_pods_from_their_node_that_are_not_nominated_for_it(scene, each):
+    """Pods of a workload that is spread over zones, so many nominated to one node each of two zones."""
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "spread"}},
+    }
+
+    async def scenario(rig, namespace):
+        names = {f"{zone}-{number}": f"{zone}-{namespace}" for zone in "ab" for number in range(each)}
+        for zone in "ab":
+            await rig.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {
+                        "name": f"{zone}-{namespace}",
+                        "labels": {"judged": namespace, ZONE: zone, HOSTNAME: f"{zone}-{namespace}"},
+                    },
+                }
+            )
+            room = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+            status = {
+                "capacity": room,
+                "allocatable": room,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            }
+            await asyncio.to_thread(
+                rig.api.patch, f"{NODES}/{zone}-{namespace}/status", {"status": status}, kind="strategic"
+            )
+            await rig.until(
+                lambda zone=zone: rig.api.get(f"{NODES}/{zone}-{namespace}"),
+                lambda node: not node["spec"].get("taints"),
+            )
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        for name, node in names.items():
+            pod = a_pod(
+                name,
+                namespace,
+                nodeSelector={"judged": namespace},
+                topologySpreadConstraints=[rule],
+                schedulingGates=[{"name": "example.com/not-yet"}],
+            )
+            pod["metadata"]["labels"]["app"] = "spread"
+            await rig.create(pod)
+            await rig.client.patch(
+                f"{path}/{name}/status", {"status": {"nominatedNodeName": node}}, fieldManager="judge"
+            )
+        seen = await rig.until(
+            lambda: [rig.cluster.snapshot.pods.get(f"{namespace}/{name}") for name in names],
+            lambda pods: all(pod is not None and pod.nominated_node_name for pod in pods),
+        )
+        kept = kept_from_their_node(
+            [pod for pod in seen if pod.nominated_node_name.startswith("a-")],
+            Namespaces(rig.cluster.snapshot),
+        )
+        assert len(kept) == (each if each > 1 else 0)
+        for name in names:
+            await asyncio.to_thread(rig.api.patch, f"{path}/{name}", {"spec": {"schedulingGates": None}})
+        await all_bound(rig, namespace, len(names))
+        said = [
+            event["note"] for event in rig.api.list(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+        ]
+        assert any("topology spread constraints" in note for note in said) == bool(kept)
+        for zone in "ab":
+            await asyncio.to_thread(rig.api.delete, f"{NODES}/{zone}-{namespace}")
 
     scene(scenario)
 

@@ -21,4 +21,6 @@ def test_plans_follow_scores_where_pods_are_not_nominated_or_as_the_setting_says
     setting, nominates, as_bound
 ):
     settings = GlobalSettings("cluster", plan_as_bound=setting)
-    assert policy_of(settings, nominates=nominates).as_bound is as_bound
+    policy = policy_of(settings, nominates=nominates)
+    assert policy.as_bound is as_bound
+    assert policy.nominates is (nominates and setting != "never")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from operator import sub
 from random import Random
 
 import pytest
@@ -21,6 +22,8 @@ TYPES = (
 )
 NOMINATED = Policy(time_box=0.2)
 ALONE = replace(NOMINATED, as_bound=True)
+#: Those are nominated that hard topology spread allows to be.
+WITHOUT_SPREAD = replace(NOMINATED, nominates=True)
 SEEDS = [*range(6)]
 
 
@@ -129,6 +132,55 @@ def test_a_pod_goes_only_where_its_zone_is():
     plan = planned(seen, replace(ALONE, packing=FEWEST_NODES), (instance_type("four", 4, 16),))
     assert len(plan.new_nodes) == 2
     assert plan.spill == ()
+
+
+def of_spread_workloads(seed: int) -> Snapshot:
+    """Workloads of different sizes, each spread over the zones."""
+    chance = Random(f"spread {seed}")
+    made: list[Pod] = []
+    for index in range(4):
+        cpu, memory = chance.choice(("100m", "500m", "1", "2", "4")), chance.choice(("512Mi", "2Gi", "8Gi"))
+        made += pods(
+            chance.randint(15, 45), cpu, memory, name=f"app{index}", spread=(spread(ZONE, f"app{index}"),)
+        )
+    return snapshot(aged(made), pool())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_chosen_for_spread_pods_spills_nothing_or_costs_less_with_its_spill(seed):
+    seen = of_spread_workloads(seed)
+    first, chosen = (
+        planned(seen, replace(WITHOUT_SPREAD, packing=FEWEST_NODES)),
+        planned(seen, WITHOUT_SPREAD),
+    )
+    assert chosen.refusals == ()
+    if not first.spill and chosen.spill:
+        assert chosen.cost_per_hour < first.cost_per_hour
+
+
+def test_a_plan_is_given_up_for_what_spread_pods_would_spill():
+    def cost(policy: Policy) -> list[float]:
+        return [planned(of_spread_workloads(seed), policy).cost_per_hour for seed in SEEDS]
+
+    assert max(map(sub, cost(WITHOUT_SPREAD), cost(NOMINATED))) > 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_where_all_pods_can_be_nominated_the_plan_stays_as_it_is(seed):
+    seen = of_spread_workloads(seed)
+    free = [replace(pod, shape=replace(pod.shape, spread=())) for pod in seen.pods.values()]
+    assert planned(snapshot(free, pool()), WITHOUT_SPREAD) == planned(snapshot(free, pool()), NOMINATED)
+
+
+@pytest.mark.parametrize(("policy", "spilled"), [(ALONE, 1), (WITHOUT_SPREAD, 0)], ids=["alone", "nominated"])
+def test_what_is_nominated_keeps_its_place_from_pods_that_cannot_be(policy, spilled):
+    """The large pod's room is taken by small ones only where nobody keeps it."""
+    where = {ZONE: "z1"}
+    small = pods(7, "1", name="small", selector=where, spread=(spread(ZONE, "small"),))
+    seen = snapshot(aged([*small, *pods(1, "7", name="large", selector=where)]), pool())
+    tight = planned(seen, replace(policy, packing=FEWEST_NODES), (instance_type("eight", 8, 32),))
+    assert len(tight.new_nodes) == 2
+    assert len(tight.spill) == spilled
 
 
 @pytest.mark.parametrize("packing", [LOWEST_PRICE, FEWEST_NODES])

@@ -261,8 +261,8 @@ class GlobalSettings:
     plan_as_bound: str = _setting(
         "nodeless.planAsBound", one_of("auto", "always", "never"), "auto", "",
         "Whether nodeless simulates where kube-scheduler's scores will place the pods of a plan: always, "
-        "never or auto. With auto, it does so for disruption, and for new nodes if it cannot nominate pods "
-        "to them.")
+        "never or auto. With auto, it does so for disruption, and for new nodes as far as it cannot nominate "
+        "pods to them.")
     min_values_policy: str = _setting(
         "nodeless.minValuesPolicy", one_of("Strict", "BestEffort"), "Strict", "MIN_VALUES_POLICY",
         "What happens if too few instance types are available for the minValues of a NodePool. Strict: "

@@ -28,4 +28,5 @@ def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
         ignore_preferences=settings.preference_policy == "Ignore",
         min_values=settings.min_values_policy,
         as_bound={"always": True, "never": False}.get(settings.plan_as_bound, not nominates),
+        nominates=nominates and settings.plan_as_bound != "never",
     )

@@ -24,6 +24,7 @@ after the other.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,9 @@ from nodeless.scheduling.first_fit.relaxing import beside_daemons
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, ports_conflict
 from nodeless.scheduling.pods.constraints import NodeRequirements
+from nodeless.scheduling.pods.nominated_spread import kept_from_their_node
 from nodeless.scheduling.pods.rules import Rules, TopologyGroup
+from nodeless.scheduling.pods.selecting import Namespaces
 
 _Scores = NDArray[np.float64]
 #: Requests that kube-scheduler assumes in scores: 100m of CPU, 200 MiB of memory.
@@ -49,12 +52,17 @@ _FULL = 100.0
 _SPREAD_WEIGHT = 2.0
 #: Owners whose pods kube-scheduler spreads though they do not ask for it.
 _SPREAD_OWNERS = frozenset(("ReplicaSet", "ReplicationController", "StatefulSet"))
+#: No pod is nominated.
+NOBODY: Mapping[str, int] = MappingProxyType({})
 #: Pods times nodes up to which a plan is simulated: some seconds.
 MOST_LOOKS = 3_000_000
 
 
 def spill(
-    inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placed: Iterable[str]
+    inputs: SchedulingInput,
+    nodes: Sequence[InFlightNodeClaim],
+    placed: Iterable[str],
+    nominated: Mapping[str, int] = NOBODY,
 ) -> tuple[str, ...] | None:
     """Keys of the pods for which kube-scheduler finds no room, in the order in which it tries them.
 
@@ -62,6 +70,8 @@ def spill(
         inputs: What the plan started from.
         nodes: The nodes that it buys.
         placed: Keys of the pods that it places anywhere; no others are tried.
+        nominated: Keys of those that get their planned place whatever the scores are, as it is kept for them,
+            to the number of the slot or, after these, of the node.
 
     Returns:
         None where the plan is too large to be simulated.
@@ -79,10 +89,33 @@ def spill(
     if len(queue) * hosts * len(orders) > MOST_LOOKS:
         return None
     for drained in orders:
-        left = _bound(inputs, nodes, sorted(queue, key=lambda each: _turn(each[0], drained)), classes)
+        turns = sorted(queue, key=lambda each: (each[0].key not in nominated, _turn(each[0], drained)))
+        left = _bound(inputs, nodes, turns, classes, nominated)
         if left:
             return left
     return ()
+
+
+def nominated_places(
+    inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placements: Mapping[str, str]
+) -> dict[str, int]:
+    """The pods of a plan that are nominated, to the numbers that their places have for `spill`.
+
+    Args:
+        inputs: What the plan started from.
+        nodes: The nodes that it buys.
+        placements: Where it puts pods on slots, by pod key.
+    """
+    numbers = {slot.name: number for number, slot in enumerate(inputs.slots)}
+    here: dict[int, list[str]] = {len(numbers) + number: node.pods for number, node in enumerate(nodes)}
+    for key, name in placements.items():
+        here.setdefault(numbers[name], []).append(key)
+    namespaces = Namespaces(inputs.snapshot)
+    found: dict[str, int] = {}
+    for number, keys in here.items():
+        kept_off = kept_from_their_node((inputs.snapshot.pods[key] for key in keys), namespaces)
+        found.update((key, number) for key in keys if key not in kept_off)
+    return found
 
 
 def _orders(leaving: Collection[str]) -> list[Mapping[str, int]]:
@@ -106,6 +139,7 @@ def _bound(
     nodes: Sequence[InFlightNodeClaim],
     queue: Iterable[tuple[Pod, int]],
     classes: Sequence[PodClass],
+    nominated: Mapping[str, int],
 ) -> tuple[str, ...]:
     """The pods without room, when they are taken in this order; each comes with the index of its class."""
     scheduler = _Scheduler(inputs, nodes)
@@ -114,7 +148,9 @@ def _bound(
     for pod, index in queue:
         if index not in known:
             known[index] = scheduler.member(classes[index], spread=_is_spread(pod))
-        if not scheduler.bind(known[index]):
+        if pod.key in nominated:
+            scheduler.put(known[index], nominated[pod.key])
+        elif not scheduler.bind(known[index]):
             left.append(pod.key)
     return tuple(left)
 
@@ -193,14 +229,17 @@ class _Scheduler:
         chosen = np.flatnonzero(feasible)
         if not chosen.size:
             return False
-        host = int(chosen[np.argmax(self._score(member, chosen))])
+        self.put(member, int(chosen[np.argmax(self._score(member, chosen))]))
+        return True
+
+    def put(self, member: _Member, host: int) -> None:
+        """Bind one pod of a class to a host."""
         self._free[host] -= member.pods.requests
         self._scored[host] += member.scored
-        self._ports[host] += ports
+        self._ports[host] += member.pods.shape.host_ports
         member.here[host] += 1
         for topology_group in member.pods.adds:
             self._counted(topology_group).add(host)
-        return True
 
     def _score(self, member: _Member, hosts: NDArray[np.intp]) -> _Scores:
         used = np.minimum((self._scored[hosts] + member.scored) / self._whole[hosts], 1.0)

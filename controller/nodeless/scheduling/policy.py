@@ -67,6 +67,9 @@ class Policy:
     as_bound: bool = False
     """Whether kube-scheduler follows its scores instead of the plan: then the plan is chosen that is cheapest
     as it will be bound (`as_bound`). Where pods can be nominated to their nodes it follows the plan."""
+    nominates: bool = False
+    """Whether pods are nominated to their nodes, but for those that cannot be (`pods.nominated_spread`): then
+    the plan is chosen that is cheapest as those will be bound. Of no effect beside `as_bound`."""
 
     spot_interruptions: tuple[InterruptionRate, ...] = ()
     """How often spot takes nodes; of several rates that concern a type, the first counts."""

@@ -46,7 +46,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
 from nodeless.scheduling.as_bound import cheapest_as_bound
 from nodeless.scheduling.batch import pool_tables, pools_in_order, settle_pods
-from nodeless.scheduling.binding import spill
+from nodeless.scheduling.binding import nominated_places, spill
 from nodeless.scheduling.capacity.existing import existing_slots
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, price_of, widen
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -163,7 +163,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
 def _plan_to_be_bound(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
     """The plan for the pods that lack capacity, looked at as kube-scheduler will bind them, if that is on."""
     plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
-    if not policy.as_bound:
+    if not (policy.as_bound or policy.nominates):
         return plan
     return cheapest_as_bound(plan, snapshot, catalog, policy, partial(_plan_around_faults, zone_ids=zone_ids))
 
@@ -282,10 +282,7 @@ def _plan_of_pods(
         None,
         faults,
     )
-    spilled = None
-    if policy.as_bound and (kept or any(snapshot.pods[key].node_name for key in packed.placements)):
-        bound_here = [*packed.placements, *(key for _, made in kept for key in made.pods)]
-        spilled = or_without(lambda: spill(inputs, [node for node, _ in kept], bound_here), None, faults)
+    spilled = or_without(lambda: _spill(inputs, [node for node, _ in kept], packed.placements), None, faults)
     meter.allow(_TELLING * policy.deadline)
     return Plan(
         new_nodes=tuple(made for _, made in kept),
@@ -347,6 +344,22 @@ def _bound(
         known,
         lambda: balances_of(classes, topology_of(inputs, meter)),
     )
+
+
+def _spill(
+    inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placements: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """The pods of a plan that find no room where kube-scheduler puts those that it does not nominate."""
+    policy = inputs.policy
+    if not nodes and not any(inputs.snapshot.pods[key].node_name for key in placements):
+        return None
+    placed = [*placements, *(key for node in nodes for key in node.pods)]
+    if policy.as_bound:
+        return spill(inputs, nodes, placed)
+    if not policy.nominates:
+        return None
+    nominated = nominated_places(inputs, nodes, placements)
+    return spill(inputs, nodes, placed, nominated) if len(nominated) < len(placed) else None
 
 
 def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:

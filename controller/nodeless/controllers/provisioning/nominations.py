@@ -20,6 +20,9 @@ A nomination keeps no devices: kube-scheduler counts what nominated pods request
 devices only as it binds. So where pods claim devices the nodes of those that claim fewer open first, and the
 others' when these are bound: what claims a whole node finds it free.
 
+kube-scheduler counts the pods that are nominated to a node as if they ran there. So pods that hard topology
+spread would keep from their node while others are nominated to it are not nominated (`nominated_spread`).
+
 A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
 others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its
 predecessors' nominations on the pods and their plans on the claims (`state.expected`).
@@ -50,6 +53,8 @@ from nodeless.operator.semaphore import Slots
 from nodeless.scheduling import pods_to_place
 from nodeless.scheduling.devices import devices_asked
 from nodeless.scheduling.pods.eligibility import leaving
+from nodeless.scheduling.pods.nominated_spread import kept_from_their_node
+from nodeless.scheduling.pods.selecting import Namespaces
 from nodeless.state.expected import expected_places, place_of
 
 #: The first version whose API server and scheduler take nominations from others by default.
@@ -107,6 +112,8 @@ class PodNominator:
         self._places: dict[str, tuple[str, str]] = {}
         #: The pods of `_places` by their place.
         self._pods: dict[str, set[str]] = {}
+        #: The pods that would keep each other from their node, were they nominated to it.
+        self._kept_off: set[str] = set()
         #: By pod key: the node that we wrote and have not seen yet, and when.
         self._written: dict[str, tuple[str, float]] = {}
         #: By pod key: node, how often it was written, and since when the pod could have been bound to it.
@@ -157,9 +164,18 @@ class PodNominator:
                     self._devices[pod.key] = devices
                 self._queue.add(pod.key)
         self._bound_by = None
+        self._kept_off = self._find_kept_off(snapshot)
         for name in self._joined_at:
             self._begin(name)
         self._open_the_last()
+
+    def _find_kept_off(self, snapshot: Snapshot) -> set[str]:
+        namespaces, found = Namespaces(snapshot), set[str]()
+        for place, keys in self._pods.items():
+            if place:
+                pods = filter(None, map(snapshot.pods.get, keys))
+                found |= kept_from_their_node(pods, namespaces)
+        return found
 
     def is_opening(self) -> bool:
         """Whether nodes that are ready are still closed, or were a moment ago: their pods are being bound."""
@@ -328,13 +344,14 @@ class PodNominator:
     def _needs_no_write(self, key: str, node: Node) -> bool:
         """Whether nothing is to be written any more for a pod that is expected on a node.
 
-        Until the node is ready, a nomination to it may be taken back.
+        Until the node is ready, a nomination to it may be taken back. Where its pods are kept off, others are
+        to wait for it, too: kube-scheduler spreads such pods over the nodes that are open.
         """
         pod = self._cluster.snapshot.pods.get(key)
         if pod is None or not _waits(pod) or pod.nominated_node_name:
             return True
-        is_nominated = pod.expected_node_name == node.name and node.ready
-        return is_nominated or self._is_past_tries(key, node.name)
+        is_settled = pod.expected_node_name == node.name or key in self._kept_off
+        return (is_settled and node.ready) or self._is_past_tries(key, node.name)
 
     def _is_past_tries(self, key: str, node_name: str) -> bool:
         node, tries, since = self._tries.get(key, ("", 0, 0.0))
@@ -349,6 +366,7 @@ class PodNominator:
         """Expect a pod nowhere any more, without a word to the API server."""
         known = self._places.pop(key, None)
         self._devices.pop(key, None)
+        self._kept_off.discard(key)
         if known is not None:
             pods = self._pods.get(known[1], set())
             pods.discard(key)
@@ -501,6 +519,7 @@ class PodNominator:
         if pod.expected_node_name == wanted:
             if wanted:
                 self._follow(snapshot, key, wanted)
+            if wanted or key in self._kept_off:
                 self._complete(self._places[key][1])
         elif wanted:
             unrest = self._unrest(snapshot.nodes[wanted])
@@ -515,7 +534,7 @@ class PodNominator:
         """The node to which a pod should be nominated now; empty: none."""
         uid, place = self._places.get(pod.key, ("", ""))
         node = snapshot.nodes.get(place_of(snapshot, place)) if uid == pod.uid and place else None
-        if node is None or leaving(node, snapshot.claim_of(node)):
+        if node is None or leaving(node, snapshot.claim_of(node)) or pod.key in self._kept_off:
             return ""
         if not node.ready and not (is_closed(node) and self._may_be_early(pod.key, node.name)):
             return ""
@@ -526,7 +545,9 @@ class PodNominator:
     def _holds(self, snapshot: Snapshot, pod: Pod) -> bool:
         """Whether a nomination that no pass of ours has confirmed may stay: its node is there and stays."""
         node = snapshot.nodes.get(pod.expected_node_name)
-        if node is None or leaving(node, snapshot.claim_of(node)) or self._is_past_tries(pod.key, node.name):
+        if node is None or leaving(node, snapshot.claim_of(node)) or pod.key in self._kept_off:
+            return False
+        if self._is_past_tries(pod.key, node.name):
             return False
         uid, place = self._places.get(pod.key, (pod.uid, node.name))
         return uid == pod.uid and place_of(snapshot, place) == node.name
