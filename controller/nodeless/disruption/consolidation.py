@@ -22,7 +22,7 @@ themselves on a steady workload.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from math import fsum, isfinite
+from math import fsum, inf, isfinite
 
 from immutables import Map
 
@@ -92,7 +92,8 @@ class Consolidation:
         self._catalog = catalog
         # What first fit finds no place for need not move, and what only a program places ends dearer.
         self._policy = replace(
-            policy, solving=replace(policy.solving, domains_by_program=False, keeps_off_spot=True)
+            policy,
+            solving=replace(policy.solving, domains_by_program=False, keeps_off_spot=True, nominates=False),
         )
         self._now = now
         self._closed = closed
@@ -319,8 +320,14 @@ class Consolidation:
         return self._searches.target(ordered, lambda: self._simulate(ordered, self._catalog).new_nodes)
 
     def _find_replacement(self, candidates: Sequence[Candidate]) -> Replacement | str:
-        """What would take the candidates' place; not even looked for where a part of the cluster says no."""
+        """What would take the candidates' place.
+
+        What would not pay by the plan alone does not pay as kube-scheduler binds its pods, which takes longer
+        to simulate; and what pays in a part of the cluster is looked at once more in the whole.
+        """
         world = self._relevant_nodes(candidates)
+        if world is None and self._policy.as_bound:
+            world = self._snapshot
         found = self._replacement(candidates, world) if world is not None else None
         return found if isinstance(found, str) else self._replacement(candidates)
 
@@ -408,15 +415,15 @@ class Consolidation:
     ) -> Replacement | str:
         """What would take the candidates' place, by the solver on the whole snapshot or a part of it."""
         price = sum(candidate.price or 0.0 for candidate in candidates)
-        found = self._replacement_by(self._policy.solving, candidates, world, self._below(price))
+        found, _ = self._replacement_by(self._policy.solving, candidates, world, self._below(price))
         pods = sum(len(candidate.pods) for candidate in candidates)
         if not isinstance(found, str) or self._thorough < pods or self._policy.solving.time_box:
             return found
         self._thorough -= max(pods, _LEAST_PODS)
         solving = replace(self._policy.solving, time_box=_SECONDS, most_new_nodes=len(candidates))
-        better = self._replacement_by(solving, candidates, world, self._below(price))
-        if isinstance(better, str) and len(candidates) > 1:
-            better = self._replacement_by(solving, candidates, world, self._of_other_types(candidates))
+        better, least = self._replacement_by(solving, candidates, world, self._below(price))
+        if isinstance(better, str) and len(candidates) > 1 and least < self._limit(candidates):
+            better, _ = self._replacement_by(solving, candidates, world, self._of_other_types(candidates))
             if not isinstance(better, str) and any(
                 _could_stay(candidate, better, self._capacity.served) for candidate in candidates
             ):
@@ -434,14 +441,20 @@ class Consolidation:
 
     def _replacement_by(
         self, solving: Policy, candidates: Sequence[Candidate], world: Snapshot | None, below: Catalog
-    ) -> Replacement | str:
+    ) -> tuple[Replacement | str, float]:
+        """What would take the candidates' place, or why nothing; and the price of what was planned."""
         if world is None:  # what is found in a part of the cluster is looked at once more in the whole
             solving = replace(solving, as_bound=self._policy.as_bound)
         outcome = self._simulate(candidates, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(candidates):
             outcome = self._with_node_fees(outcome, candidates, below, solving, world)
         if not outcome.placed:
-            return outcome.reason
+            return outcome.reason, inf
+        price = fsum(node.price for node in outcome.new_nodes)
+        return self._by_outcome(outcome, candidates), price
+
+    def _by_outcome(self, outcome: Outcome, candidates: Sequence[Candidate]) -> Replacement | str:
+        """The replacement that a plan in which all pods have a place comes to, if it is one."""
         found: Replacement | str = Replacement((), 0.0, 0.0)
         if outcome.new_nodes:
             found = cheaper_replacement(outcome.new_nodes, candidates, self._catalog, self._policy)
@@ -468,6 +481,8 @@ class Consolidation:
         but none is found surely, so others are tried.
         """
         limit, price = self._limit(candidates), fsum(node.price for node in many.new_nodes)
+        if price >= limit and solving.time_box:  # fewer nodes are no cheaper than what was searched for
+            return many
         more = len(many.new_nodes) - len(candidates)
         fees = [EACH_NODE_MORE * limit, _FEE * limit / len(candidates)]
         if limit > price:
