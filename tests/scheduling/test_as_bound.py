@@ -13,6 +13,7 @@ from nodeless.model.plan import Plan
 from nodeless.model.pods import Owner, Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
+from nodeless.scheduling.as_bound import cheapest_as_bound
 from tests.scheduling.factories import beside, instance_type, node, pods, pool, snapshot, spread
 
 #: Large types cost a little more by CPU: so plans have several nodes.
@@ -97,6 +98,21 @@ def test_a_plan_that_spills_nothing_stays_as_it_is():
     usual, alone = planned(seen, NOMINATED), planned(seen, ALONE)
     assert alone == usual
     assert alone.spill == ()
+
+
+@pytest.mark.parametrize(("pods_a_workload", "made"), [(4, 6), (400, 2)])
+def test_other_plans_are_made_only_where_what_spills_costs_a_part_worth_it(pods_a_workload, made):
+    """The first plan, one for the pod that spills, and four others; the pod is one of few, or of hundreds."""
+    plans = []
+
+    def planner(_snapshot, _catalog, policy):
+        plans.append(policy)
+        return Plan(new_nodes=first.new_nodes[:1]) if len(plans) == 1 else replace(first, spill=())
+
+    seen = snapshot(aged(pods(pods_a_workload, "7", name="web")), pool())
+    first = replace(planned(seen, NOMINATED, TYPES[:4]), spill=("default/web-0",))
+    cheapest_as_bound(first, seen, dict.fromkeys(seen.pools, TYPES[:4]), ALONE, planner)
+    assert 1 + len(plans) == made
 
 
 def test_pods_that_fill_a_node_to_the_brim_beside_a_larger_one_spill():
