@@ -100,18 +100,27 @@ def test_a_plan_that_spills_nothing_stays_as_it_is():
     assert alone.spill == ()
 
 
-@pytest.mark.parametrize(("pods_a_workload", "made"), [(4, 6), (400, 2)])
-def test_other_plans_are_made_only_where_what_spills_costs_a_part_worth_it(pods_a_workload, made):
-    """The first plan, one for the pod that spills, and four others; the pod is one of few, or of hundreds."""
+@pytest.mark.parametrize(
+    ("number", "policy", "made"),
+    [
+        (4, ALONE, 6),
+        (400, ALONE, 2),
+        (400, replace(ALONE, time_box=0.0), 6),
+        (400, replace(ALONE, most_new_nodes=1), 6),
+    ],
+    ids=["few pods", "hundreds", "a first-fit plan", "a replacement"],
+)
+def test_other_plans_are_made_only_where_what_spills_costs_a_part_worth_it(number, policy, made):
+    """The first plan, one for the pod that spills, and four others."""
     plans = []
 
     def planner(_snapshot, _catalog, policy):
         plans.append(policy)
         return Plan(new_nodes=first.new_nodes[:1]) if len(plans) == 1 else replace(first, spill=())
 
-    seen = snapshot(aged(pods(pods_a_workload, "7", name="web")), pool())
+    seen = snapshot(aged(pods(number, "7", name="web")), pool())
     first = replace(planned(seen, NOMINATED, TYPES[:4]), spill=("default/web-0",))
-    cheapest_as_bound(first, seen, dict.fromkeys(seen.pools, TYPES[:4]), ALONE, planner)
+    cheapest_as_bound(first, seen, dict.fromkeys(seen.pools, TYPES[:4]), policy, planner)
     assert 1 + len(plans) == made
 
 

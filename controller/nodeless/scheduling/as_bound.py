@@ -23,7 +23,8 @@ from nodeless.scheduling.policy import FEWEST_NODES, LOWEST_PRICE, Policy
 
 #: What a node is taken to cost more, in parts of what a node of the first plan costs on average.
 _FEES = (0.25, 1.0, 4.0)
-#: Where what spills costs so small a part of the plan, no other plan is made: it would cost more by itself.
+#: Where what spills costs so small a part of a plan that was searched for, no other plan is made: it would
+#: cost more by itself. Of first-fit plans one with fewer nodes may be cheaper.
 _LITTLE = 0.01
 #: How often the pods that spill are planned and bound again.
 _ROUNDS = 3
@@ -47,7 +48,8 @@ def cheapest_as_bound(
     if not plan.spill or not plan.new_nodes:
         return plan
     best, least = plan, _price_as_bound(plan, snapshot, catalog, policy, planner)
-    if least <= (1 + _LITTLE) * plan.cost_per_hour:
+    searched = policy.time_box and policy.most_new_nodes is None
+    if searched and least <= (1 + _LITTLE) * plan.cost_per_hour:
         return plan
     for other in _others(plan, snapshot, catalog, policy, planner):
         if _refused(other) <= _refused(plan):
