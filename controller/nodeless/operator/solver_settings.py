@@ -151,7 +151,7 @@ def _commitment(entry: Any) -> Commitment:
     )
 
 
-def _discounts(value: Any) -> "_Discounts":
+def _discounts(value: Any) -> _Discounts:
     """One for all instance types, or one for each of some."""
     if not isinstance(value, Mapping):
         return {"discount": _number(value, "discountPercent")}

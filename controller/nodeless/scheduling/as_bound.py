@@ -1,4 +1,4 @@
-"""The plan that is cheapest as kube-scheduler will bind it, where nobody nominates pods to their nodes.
+"""The plan that is cheapest as kube-scheduler will bind it, where pods are not nominated to their nodes.
 
 The scheduler follows its scores (`binding`), so the tighter a plan packs its pods, the more of them find no
 room in the end, and the rest costs further nodes. Price of a plan as bound:

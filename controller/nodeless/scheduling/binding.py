@@ -53,7 +53,7 @@ _SPREAD_WEIGHT = 2.0
 #: Owners whose pods kube-scheduler spreads though they do not ask for it.
 _SPREAD_OWNERS = frozenset(("ReplicaSet", "ReplicationController", "StatefulSet"))
 #: No pod is nominated.
-NOBODY: Mapping[str, int] = MappingProxyType({})
+_NOBODY: Mapping[str, int] = MappingProxyType({})
 #: Pods times nodes up to which a plan is simulated: some seconds.
 MOST_LOOKS = 3_000_000
 
@@ -62,7 +62,7 @@ def spill(
     inputs: SchedulingInput,
     nodes: Sequence[InFlightNodeClaim],
     placed: Iterable[str],
-    nominated: Mapping[str, int] = NOBODY,
+    nominated: Mapping[str, int] = _NOBODY,
 ) -> tuple[str, ...] | None:
     """Keys of the pods for which kube-scheduler finds no room, in the order in which it tries them.
 

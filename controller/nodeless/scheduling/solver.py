@@ -349,7 +349,7 @@ def _bound(
 def _spill(
     inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placements: Mapping[str, str]
 ) -> tuple[str, ...] | None:
-    """The pods of a plan that find no room where kube-scheduler puts those that it does not nominate."""
+    """The pods of a plan that find no room where kube-scheduler puts those that are not nominated."""
     policy = inputs.policy
     if not nodes and not any(inputs.snapshot.pods[key].node_name for key in placements):
         return None

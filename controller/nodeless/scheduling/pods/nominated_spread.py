@@ -14,6 +14,9 @@ from nodeless.model.pods import Pod
 from nodeless.scheduling.pods.rules import HARD, Spread, rules_of
 from nodeless.scheduling.pods.selecting import Namespaces
 
+_Kind = tuple[str, tuple[tuple[str, str], ...]]
+"""What a rule sees of a pod: its namespace and labels."""
+
 
 def kept_from_their_node(pods: Iterable[Pod], namespaces: Namespaces) -> set[str]:
     """The keys of those that hard topology spread keeps from a node while all the pods are nominated to it.
@@ -26,11 +29,11 @@ def kept_from_their_node(pods: Iterable[Pod], namespaces: Namespaces) -> set[str
     spread = [pod for pod in some if any(each.when_unsatisfiable == HARD for each in pod.shape.spread)]
     if len(some) < 2 or not spread:
         return set()
-    kinds = Counter((pod.namespace, tuple(sorted(pod.labels.items()))) for pod in some)
+    kinds = Counter(map(_kind, some))
     found = set()
     judged: dict[object, bool] = {}
     for pod in spread:
-        kind = pod.shape, pod.namespace, tuple(sorted(pod.labels.items()))
+        kind = pod.shape, _kind(pod)
         if kind not in judged:
             rules = rules_of(pod.shape, pod.namespace, pod.labels, namespaces).hard().spread
             judged[kind] = any(_counted(rule, kinds) > rule.max_skew for rule in rules)
@@ -39,7 +42,11 @@ def kept_from_their_node(pods: Iterable[Pod], namespaces: Namespaces) -> set[str
     return found
 
 
-def _counted(rule: Spread, kinds: Counter[tuple[str, tuple[tuple[str, str], ...]]]) -> int:
+def _kind(pod: Pod) -> _Kind:
+    return pod.namespace, tuple(sorted(pod.labels.items()))
+
+
+def _counted(rule: Spread, kinds: Counter[_Kind]) -> int:
     """How many of the pods a rule counts; among them the one that has it, if it counts itself."""
     (selector,) = rule.topology_group.pod_selectors
     return sum(
