@@ -139,6 +139,9 @@ def a_mixed_cluster(nodes, pools):
     1,
     fullest_first,
 )
+@example(  # Three nodes are cheaper than one, and neither one nor two of another type are.
+    [("c.4xlarge", [(24, 4), (28, 1)]), ("m.2xlarge", [(15, 1), (29, 8)])], 1, emptiest_first
+)
 def test_at_rest_no_node_no_pair_and_not_the_whole_could_be_cheaper(nodes, pools, score):
     """By the plan alone: the judge knows of no scores, by which what it finds may leave pods over."""
     living, _ = lived(a_mixed_cluster(nodes, pools), MIXED, score=score, plan_as_bound="never")

@@ -60,6 +60,8 @@ _SMALL = 20
 #: set counting for some at least, with so many seconds of work for a set at most (4 ms on average for sets
 #: of a few pods).
 _THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.1
+#: Pods of a node, at most, for which any number of nodes is searched in that time.
+_FEW_PODS = 25
 #: A fee for each node with which a plan of fewer nodes is looked for, as a part of what a node may cost.
 _FEE = 1 / 8
 #: US dollars an hour that differ only after so many digits are the same.
@@ -428,7 +430,15 @@ class Consolidation:
                 _could_stay(candidate, better, self._capacity.served) for candidate in candidates
             ):
                 return found
+        if isinstance(better, str) and len(candidates) == 1 and self._may_become_several(candidates[0]):
+            solving = replace(solving, most_new_nodes=None)
+            better, _ = self._replacement_by(solving, candidates, world, self._below(price))
         return found if isinstance(better, str) else better
+
+    def _may_become_several(self, candidate: Candidate) -> bool:
+        """Whether several nodes may be cheaper than one, for so few pods that the search is short."""
+        bound = self._least_prices.of([candidate])
+        return len(candidate.pods) <= _FEW_PODS and bound < self._limit([candidate], 2)
 
     def _of_other_types(self, candidates: Sequence[Candidate]) -> Catalog:
         """What is cheaper than the candidates, but for their own types, of which no replacement is."""
