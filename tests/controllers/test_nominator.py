@@ -115,6 +115,27 @@ def test_pods_are_nominated_to_the_nodes_of_their_claims_and_then_the_claims_are
     asyncio.run(scenario())
 
 
+def test_a_pod_whose_room_is_not_free_yet_is_not_nominated_and_the_others_still_are():
+    """It might take the room of those on the node that opens, were they not."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            first, second = two_nodes(cluster)
+            cluster.handle(events.NodeSeen(replace(cluster.snapshot.nodes["node-b"], taints=())))
+            nominator.expect([first, second], PLACES | {second.key: "node-b"}, {second.key})
+            await until(lambda: "a" in told)
+            await at_rest(nominator)
+            assert api.asked == [("web-a", "node-a")]
+            nominator.expect([second], {second.key: "node-b"}, {second.key})
+            await at_rest(nominator)
+            nominator.expect([first, second], PLACES | {second.key: "node-b"})
+            await until(lambda: ("web-b", "node-b") in api.asked)
+            nominator.expect([first, second], PLACES | {second.key: "node-b"}, {second.key})
+            await until(lambda: api.asked[-1] == ("web-b", None))
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("bound", [0, 1])
 def test_the_last_node_that_pods_wait_for_is_opened_when_the_others_pods_are_bound(bound):
     """Its own pods are not nominated any more: there is nothing to choose."""

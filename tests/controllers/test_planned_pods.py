@@ -39,7 +39,7 @@ class Opening:
 
     refused, now = "", True
 
-    def expect(self, considered, places):
+    def expect(self, considered, places, waiting=()):
         """Nothing is remembered."""
 
     def is_opening(self):

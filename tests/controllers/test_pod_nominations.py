@@ -48,11 +48,11 @@ class Plans:
         self._expect = rig.nominator.expect
         rig.nominator.expect = self.expect
 
-    def expect(self, considered, places):
+    def expect(self, considered, places, waiting=()):
         considered = list(considered)
         self.places |= {pod.key: places.get(pod.key, "") for pod in considered if not pod.node_name}
         self.most = max(self.most, len(set(places.values())))
-        self._expect(considered, places)
+        self._expect(considered, places, waiting)
 
 
 def test_pods_run_where_they_were_planned_far_more_often_than_scores_would_put_them_there(scene):

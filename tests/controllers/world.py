@@ -176,6 +176,8 @@ class Kubelets:
         self.ephemeral_storage = "18Gi"
         #: Resources of device plugins that nodes report from the first moment.
         self.devices = {}
+        #: Names of pods whose containers do not end, terminating or not.
+        self.busy = set()
         #: So many devices of each driver are not found on nodes.
         self.lost_devices = 0
         self._api = api
@@ -297,6 +299,8 @@ class Kubelets:
         running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         with suppress(ApiError):
             if metadata.get("deletionTimestamp"):
+                if metadata["name"] in self.busy:
+                    return
                 self._api.delete(path, grace_seconds=0, uid=metadata["uid"])
             elif not any(
                 c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ())

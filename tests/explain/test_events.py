@@ -1,6 +1,6 @@
 """Messages of events stay short and name the one thing that failed."""
 
-from nodeless.explain import failed_scheduling, nominated
+from nodeless.explain import failed_scheduling, nominated, placed, waits
 from nodeless.model.labels import ZONE
 from nodeless.model.plan import PoolRefusal, Refusal
 from nodeless.model.pools import Reference
@@ -22,7 +22,14 @@ def test_a_pod_on_a_new_node_is_told_which():
 
 
 def test_a_pod_on_an_existing_node_is_told_which():
-    assert nominated("ip-10-0-1-2") == "Pod should schedule on ip-10-0-1-2, which has room"
+    assert placed("ip-10-0-1-2") == "Pod should schedule on ip-10-0-1-2, which has room"
+
+
+def test_a_pod_that_waits_for_others_to_terminate_is_told_so():
+    assert waits("ip-10-0-1-2", 30.0) == (
+        "Pod should schedule on ip-10-0-1-2 once the pods that terminate there are gone; "
+        "no node is launched for it for 30 s"
+    )
 
 
 def test_what_a_pod_gave_up_is_told_with_its_place():
@@ -34,8 +41,8 @@ def test_what_a_pod_gave_up_is_told_with_its_place():
         "relaxed: preferred node affinity topology.kubernetes.io/zone In [z9] (weight 5): "
         "no pool can make such a node"
     ]
-    assert nominated("n1", None, lost).endswith(reported[1])
-    assert len(nominated("n1", None, lost * 99)) == 1024
+    assert placed("n1", lost).endswith(reported[1])
+    assert len(placed("n1", lost * 99)) == 1024
 
 
 def preferring(zone):

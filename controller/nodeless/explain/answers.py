@@ -28,6 +28,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, kind_called, with_kind_called, workload_of, workloads_called
 from nodeless.nodeclaim.checkpoints import instance_ends
 from nodeless.scheduling.capacity.pricing import priced
+from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION, waiting, with_room_to_come
 from nodeless.state.expected import planned_for
 from nodeless.state.protection import protection
 from nodeless.state.saving import plain
@@ -206,6 +207,8 @@ def _of_pod(
 ) -> Answer:
     pod = situation.snapshot.pods[key]
     subject = f"{key}, of {workload_of(pod)}, requests {amounts(pod.requests)}"
+    if (later := _after_termination(situation, plan, key)) and not pod.node_name:
+        return Answer(subject, later)
     for refusal in plan.refusals:
         if refusal.pod == key:
             (group,) = unplaced(situation, (refusal,), wider)
@@ -230,6 +233,21 @@ def _of_pod(
     lines = (*_saving(situation, pod), *_as_lines(reason), *losses, *reasons.splitlines())
     said = Answer(subject, (f"lands on {home}, {where}", *lines), facts=facts)
     return _with_preferences(said, priced_for({workload_of(pod)}))
+
+
+def _after_termination(situation: Situation, plan: Plan, key: str) -> tuple[str, ...]:
+    """On which terminating pods a pod waits for which a node would be launched, or none could be; nothing."""
+    snapshot, now = situation.snapshot, situation.now
+    freed, nodes = with_room_to_come(snapshot, now)
+    if not nodes or key in plan.placements:
+        return ()
+    home = waiting(snapshot, nodes, replace(situation, snapshot=freed).plan().placements).get(key)
+    if home is None:
+        return ()
+    return (
+        f"lands on {home}, once the pods that terminate there are gone",
+        f"is planned without their room after {LONGEST_TERMINATION:.0f} s",
+    )
 
 
 def _with_preferences(said: Answer, costs: PreferenceCosts) -> Answer:

@@ -12,6 +12,7 @@ from nodeless.model.plan import PlannedNode, PoolRefusal, Refusal, RefusalCode
 
 NOMINATED = "Nominated"
 FAILED_SCHEDULING = "FailedScheduling"
+WAITING = "WaitingForTermination"
 NO_COMPATIBLE_TYPES = "NoCompatibleInstanceTypes"
 #: Pools told one by one in a message.
 POOLS_SHOWN = 5
@@ -19,17 +20,32 @@ POOLS_SHOWN = 5
 LONGEST = 1024
 
 
-def nominated(name: str, node: PlannedNode | None = None, relaxed: Sequence[str] = ()) -> str:
-    """The message for a pod that has its place.
+def placed(name: str, relaxed: Sequence[str] = ()) -> str:
+    """The message for a pod that has its place on a node or claim that is there.
 
     Args:
-        name: The node or claim where room is kept.
-        node: The plan of that node, when this pass made it.
+        name: The node or claim.
         relaxed: Preferences of the pod that were relaxed, a line each.
     """
-    lost = "".join(f"\nrelaxed: {relaxation}" for relaxation in relaxed)
-    if node is None:
-        return f"Pod should schedule on {name}, which has room{lost}"[:LONGEST]
+    return f"Pod should schedule on {name}, which has room{_relaxed(relaxed)}"[:LONGEST]
+
+
+def waits(name: str, seconds: float) -> str:
+    """The message for a pod that waits so long for the room of pods that terminate on a node."""
+    return (
+        f"Pod should schedule on {name} once the pods that terminate there are gone; "
+        f"no node is launched for it for {seconds:.0f} s"
+    )
+
+
+def nominated(name: str, node: PlannedNode, relaxed: Sequence[str] = ()) -> str:
+    """The message for a pod for which a node is launched.
+
+    Args:
+        name: The node's claim.
+        node: The plan of that node.
+        relaxed: Preferences of the pod that were relaxed, a line each.
+    """
     types, next_best = (
         len(node.alternatives),
         "".join(f"; next: {next_offer}" for next_offer in next_offers(node)),
@@ -43,8 +59,12 @@ def nominated(name: str, node: PlannedNode | None = None, relaxed: Sequence[str]
     return (
         f"Pod should schedule on {name}, a new node of {node.pool}: {node.instance_type} or similar, "
         f"{offering.capacity_type}, in {offering.zone} or another allowed zone, {price(offering.price)}, "
-        f"{chosen}{next_best}{lost}"
+        f"{chosen}{next_best}{_relaxed(relaxed)}"
     )[:LONGEST]
+
+
+def _relaxed(relaxed: Sequence[str]) -> str:
+    return "".join(f"\nrelaxed: {relaxation}" for relaxation in relaxed)
 
 
 def no_compatible_instance_types(refusal: PoolRefusal) -> str:

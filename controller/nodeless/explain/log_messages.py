@@ -44,6 +44,14 @@ def reused(plan: Plan) -> str | None:
     return f"{count(len(plan.placements), 'pod')} should schedule on {where}"
 
 
+def waiting_for_termination(pods: int) -> str:
+    """`3 pods wait for the room of pods that are terminating; ...`."""
+    verb = "waits" if pods == 1 else "wait"
+    return (
+        f"{count(pods, 'pod')} {verb} for the room of pods that are terminating; no node is launched for this"
+    )
+
+
 def refused(refusals: Sequence[Refusal]) -> tuple[str, ...]:
     """Pods without capacity, those with the same reason on one line."""
     groups: dict[str, list[str]] = {}

@@ -120,6 +120,15 @@ EVENT_RULES: tuple[EventRule, ...] = (
         _POD,
         "No pool can create a node for the pod. The message says why for each pool",
     ),
+    EventRule(
+        "WaitingForTermination",
+        "Normal",
+        _POD,
+        "The pod is expected to run on the node that the message names, once pods have terminated there",
+        by_message=False,
+        per_second=5,
+        burst=10,
+    ),
     EventRule("FailedLaunch", "Warning", _POD, "The launch for the pod failed. nodeless tries it again"),
     EventRule(
         "InsufficientCapacity",

@@ -7,7 +7,7 @@ so nothing is launched twice.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.cloudprovider import CloudError, CloudProvider
@@ -15,13 +15,14 @@ from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.provisioning.batcher import Batcher
 from nodeless.controllers.provisioning.capacity_buffers import Buffers
-from nodeless.controllers.provisioning.deferred_pods import DeferredPods, Turns, is_refusal
+from nodeless.controllers.provisioning.deferred_pods import DeferredPods, Turns, is_refusal, without
 from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.controllers.provisioning.nominations import PodNominator
 from nodeless.controllers.provisioning.provisioning_requests import Requests
 from nodeless.controllers.provisioning.rejected_pods import culprits
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.provisioning.tenants import Tenants
+from nodeless.controllers.provisioning.terminating_pods import TerminatingPods
 from nodeless.controllers.tracing.pod_traces import PodTraces
 from nodeless.explain import events as texts
 from nodeless.explain import log_messages
@@ -51,6 +52,7 @@ from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.solver_policy import policy_of
 from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
+from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION, waiting, with_room_to_come
 from nodeless.scheduling.pods.buffers import is_placeholder
 from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.scheduling.pods.requests import request_of
@@ -116,6 +118,7 @@ class Provisioning:
         self._advisor = Advisor()
         self._resting = DeferredPods(metrics, recorder)
         self._tenants = Tenants()
+        self._terminating = TerminatingPods()
         #: What plans were made without, as it was logged.
         self._faults: set[str] = set()
         self._log = logger("provisioner")
@@ -265,12 +268,14 @@ class Provisioning:
         shorter = self._tenants.deadline({key.partition("/")[0] for key in late}, time.monotonic())
         if late and shorter is not None:
             policy = replace(policy, deadline=shorter)
-        situation = Situation(snapshot, catalog, policy, now)
         solving = time.perf_counter()
-        plan = await asyncio.to_thread(situation.plan)
+        situation, plan, waits = await self._solve(Situation(snapshot, catalog, policy, now))
         solved = time.perf_counter() - solving
         if self._record is not None:
             await asyncio.to_thread(self._record, situation, plan)
+        self._terminating.note(seen, waits, now)
+        placements = {key: name for key, name in plan.placements.items() if key not in waits}
+        plan = replace(plan, placements=placements)
         self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
@@ -290,13 +295,35 @@ class Provisioning:
         for fault in set(plan.faults) - self._faults:
             self._log.error(f"a plan was made without the objects that failed: {fault}")
         self._faults |= set(plan.faults)
-        await self._launch(plan, situation)
+        await self._launch(plan, situation, waits)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         await self._note_pods(plan, snapshot, now)
         self._report(plan, snapshot, now)
+        self._report_waiting(waits, snapshot, now)
         self._advisor.ask(situation, plan, solved)
         self._say_unusable(plan)
         return plan
+
+    async def _solve(self, asked: Situation) -> tuple[Situation, Plan, Mapping[str, str]]:
+        """The plan, the situation that it is the plan of, and the pods that wait for terminating ones.
+
+        Each of these is given with its node. Where one that must not wait would have to, the plan is made
+        without the room that is to come, and without those that may wait for it.
+        """
+        snapshot, now = asked.snapshot, asked.now
+        freed, nodes = with_room_to_come(snapshot, now)
+        situation = replace(asked, snapshot=freed)
+        plan = await asyncio.to_thread(situation.plan)
+        waits = waiting(snapshot, nodes, plan.placements)
+        may_wait = {
+            key: name
+            for key, name in waits.items()
+            if not self._terminating.must_not_wait(snapshot, key, now)
+        }
+        if len(may_wait) < len(waits):
+            situation = replace(asked, snapshot=without(snapshot, may_wait))
+            plan = await asyncio.to_thread(situation.plan)
+        return situation, plan, may_wait
 
     async def _tell_buffers(self, seen: Snapshot, plan: Plan) -> None:
         if self._buffers is not None and (
@@ -356,9 +383,9 @@ class Provisioning:
         """Seconds since a node for one of these pods was first left out; from now on where none was."""
         return max(now - self._held_since.setdefault(key, now) for key in node.pods)
 
-    async def _launch(self, plan: Plan, situation: Situation) -> None:
+    async def _launch(self, plan: Plan, situation: Situation, waits: Mapping[str, str]) -> None:
         if not plan.new_nodes:
-            self._expect(plan, situation.snapshot, ())
+            self._expect(plan, situation.snapshot, (), waits)
             return
         snapshot, now = situation.snapshot, situation.now
         cause = f"pass:{now:.3f}"
@@ -393,7 +420,7 @@ class Provisioning:
             )
         relaxed = plan.relaxed_preferences()
         # Each claim stands for itself: one refused write must not take the others with it.
-        self._expect(plan, snapshot, [create.claim.name for create in creates])
+        self._expect(plan, snapshot, [create.claim.name for create in creates], waits)
         outcomes = await asyncio.gather(
             *(
                 self._create(create, node, situation)
@@ -439,11 +466,14 @@ class Provisioning:
             self._resting.note_refusal(pod, refusal, situation.snapshot)
         self._trigger_pending()
 
-    def _expect(self, plan: Plan, snapshot: Snapshot, claims: Sequence[str]) -> None:
+    def _expect(
+        self, plan: Plan, snapshot: Snapshot, claims: Sequence[str], waits: Mapping[str, str]
+    ) -> None:
         """Remember where the pass expects its pods, and have them nominated once their nodes are there."""
         places = {key: place for key, place in plan.placements.items() if not is_placeholder(key)}
         for node, name in zip(plan.new_nodes, claims, strict=True):
             places.update(dict.fromkeys(node.pods, name))
+        places.update(waits)
         still = {key for key in self._places if (pod := snapshot.pods.get(key)) and not pod.node_name}
         refused = {refusal.pod for refusal in plan.refusals}
         self._places = {key: self._places[key] for key in still - refused} | places
@@ -453,7 +483,9 @@ class Provisioning:
         if self._nominator is None:
             return
         considered = [*places, *(refusal.pod for refusal in plan.refusals)]
-        self._nominator.expect((snapshot.pods[key] for key in considered if key in snapshot.pods), places)
+        seen = self._cluster.snapshot.pods
+        pods = (snapshot.pods.get(key) or seen.get(key) for key in considered)
+        self._nominator.expect(filter(None, pods), places, waits)
 
     async def _create(self, create: CreateClaim, node: PlannedNode, situation: Situation) -> None:
         name, began, problem = create.claim.name, wall_clock(), ""
@@ -480,9 +512,14 @@ class Provisioning:
             if name in self._cluster.snapshot.claims and key not in self.pods_of(name):
                 # Also pods for which another replica made the claim are told when its launch fails.
                 self._planned[name] = (*self.pods_of(name), key)
-            self._tell(
-                snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name, None, relaxed.get(key, ()))
-            )
+            self._tell(snapshot, key, "Normal", texts.NOMINATED, texts.placed(name, relaxed.get(key, ())))
+
+    def _report_waiting(self, waits: Mapping[str, str], snapshot: Snapshot, now: float) -> None:
+        if waits:
+            self._log.info(log_messages.waiting_for_termination(len(waits)))
+        for key, name in sorted(waits.items()):
+            self._cluster.handle(events.Nominated(name, now + self._nomination))
+            self._tell(snapshot, key, "Normal", texts.WAITING, texts.waits(name, LONGEST_TERMINATION))
 
     def _say_refused(self, refusal: Refusal, helping: Sequence[str]) -> None:
         message = texts.failed_scheduling(refusal, helping)

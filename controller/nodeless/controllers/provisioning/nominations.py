@@ -30,7 +30,7 @@ predecessors' nominations on the pods and their plans on the claims (`state.expe
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 
 from nodeless.cloudprovider import CloudError
@@ -112,8 +112,10 @@ class PodNominator:
         self._places: dict[str, tuple[str, str]] = {}
         #: The pods of `_places` by their place.
         self._pods: dict[str, set[str]] = {}
-        #: The pods that would keep each other from their node, were they nominated to it.
+        #: The pods that are not nominated: they wait, or would keep each other from their node.
         self._kept_off: set[str] = set()
+        #: The pods whose room is not free yet.
+        self._waiting: set[str] = set()
         #: By pod key: the node that we wrote and have not seen yet, and when.
         self._written: dict[str, tuple[str, float]] = {}
         #: By pod key: node, how often it was written, and since when the pod could have been bound to it.
@@ -145,12 +147,15 @@ class PodNominator:
         """Have the name of each claim told whose pods are all nominated."""
         self._on_complete = tell
 
-    def expect(self, considered: Iterable[Pod], places: Mapping[str, str]) -> None:
+    def expect(
+        self, considered: Iterable[Pod], places: Mapping[str, str], waiting: Collection[str] = ()
+    ) -> None:
         """Take over where a pass expects the pods that wait.
 
         Args:
             considered: The pods of the pass; what runs already is left out.
             places: Pod key to the name of a node or a claim. A pod that is not here has no place.
+            waiting: Keys of pods whose place is not free yet: nominated, kube-scheduler would find no room.
         """
         snapshot = self._cluster.snapshot
         for pod in considered:
@@ -160,6 +165,8 @@ class PodNominator:
                 self._forget(pod.key)
                 self._places[pod.key] = (pod.uid, places.get(pod.key, ""))
                 self._pods.setdefault(places.get(pod.key, ""), set()).add(pod.key)
+                if pod.key in waiting:
+                    self._waiting.add(pod.key)
                 if devices := devices_asked(snapshot, now):
                     self._devices[pod.key] = devices
                 self._queue.add(pod.key)
@@ -170,7 +177,7 @@ class PodNominator:
         self._open_the_last()
 
     def _find_kept_off(self, snapshot: Snapshot) -> set[str]:
-        namespaces, found = Namespaces(snapshot), set[str]()
+        namespaces, found = Namespaces(snapshot), set(self._waiting)
         for place, keys in self._pods.items():
             if place:
                 pods = filter(None, map(snapshot.pods.get, keys))
@@ -367,6 +374,7 @@ class PodNominator:
         known = self._places.pop(key, None)
         self._devices.pop(key, None)
         self._kept_off.discard(key)
+        self._waiting.discard(key)
         if known is not None:
             pods = self._pods.get(known[1], set())
             pods.discard(key)

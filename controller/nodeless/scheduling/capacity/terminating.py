@@ -1,0 +1,105 @@
+"""Room that is free in a moment: that of pods that terminate.
+
+A terminating pod keeps its requests until its containers have ended: about as long as its grace period at the
+most (`metadata.deletionTimestamp`). In a rollout that is what new pods wait for. A new node is no sooner
+there: on EKS it is Ready after 24 to 30 seconds (AWS's figures, in the README of
+awslabs/node-latency-for-k8s), and the default grace period is 30.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from nodeless.model.nodes import Node
+from nodeless.model.pods import Pod, PodShape
+from nodeless.model.resources import Resources, subtract, total
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.capacity.existing import initialized
+from nodeless.scheduling.pods.gangs import gang_of
+
+#: Seconds from now within which a grace period must end.
+LONGEST_TERMINATION = 30.0
+#: Seconds after a grace period within which a pod is deleted: the kubelet grants two more to containers whose
+#: preStop hook took all of it (`minimumGracePeriodInSeconds`), and the timestamp is cut to whole seconds.
+_DELETED_WITHIN = 5.0
+
+
+def with_room_to_come(snapshot: Snapshot, now: float) -> tuple[Snapshot, frozenset[str]]:
+    """The cluster without the pods that are soon gone, and the names of their nodes."""
+    gone = soon_gone(snapshot, now)
+    if not gone:
+        return snapshot, frozenset()
+    return _without(snapshot, gone), frozenset(snapshot.pods[key].node_name for key in gone)
+
+
+def soon_gone(snapshot: Snapshot, now: float) -> frozenset[str]:
+    """Keys of the pods whose room other pods may use within about `LONGEST_TERMINATION` seconds.
+
+    Left out are those to whose room somebody else has a claim: pods of DaemonSets and StatefulSets, whose
+    successors come only once they are gone, and pods on nodes to which kube-scheduler has nominated a pod
+    (they may be the victims of its preemption). Left out, too, are pods with volumes or claims on devices,
+    which are free later than the pod is gone, and members of gangs, which count as long as they are there.
+    """
+    going = [pod for pod in snapshot.pods.values() if _ends_soon(pod, now) and _frees_room(snapshot, pod)]
+    if not going:
+        return frozenset()
+    claimed = {pod.nominated_node_name for pod in snapshot.pods.values() if not pod.node_name}
+    return frozenset(pod.key for pod in going if pod.node_name not in claimed)
+
+
+def _ends_soon(pod: Pod, now: float) -> bool:
+    ends = pod.deletion_timestamp
+    return ends is not None and now - _DELETED_WITHIN <= ends <= now + LONGEST_TERMINATION
+
+
+def _frees_room(snapshot: Snapshot, pod: Pod) -> bool:
+    node = snapshot.nodes.get(pod.node_name)
+    return (
+        node is not None
+        and node.ready
+        and initialized(node, snapshot.claim_of(node))
+        and pod.occupies
+        and not pod.reschedulable
+        and not _holds_more_than_room(pod.shape)
+        and not gang_of(pod, snapshot.gang_sizes)
+    )
+
+
+def _holds_more_than_room(shape: PodShape) -> bool:
+    return bool(shape.claims or shape.ephemeral_volumes or shape.resource_claims)
+
+
+def _without(snapshot: Snapshot, keys: Iterable[str]) -> Snapshot:
+    pods, bound = snapshot.pods.mutate(), snapshot.pods_of_node.mutate()
+    for key in keys:
+        node_name = pods.pop(key).node_name
+        left = bound.pop(node_name) - {key}
+        if left:
+            bound[node_name] = left
+    return replace(snapshot, pods=pods.finish(), pods_of_node=bound.finish())
+
+
+def waiting(snapshot: Snapshot, nodes: Iterable[str], placements: Mapping[str, str]) -> dict[str, str]:
+    """The pods that have no room yet where they are placed, each with its node.
+
+    Args:
+        snapshot: The cluster with all of its pods.
+        nodes: The nodes on which room is to come.
+        placements: Pod key to node, as planned with that room. The pods that kube-scheduler tries first get
+            the room that is free.
+    """
+    found: dict[str, str] = {}
+    for name in nodes:
+        free = _free(snapshot, snapshot.nodes[name])
+        placed = (snapshot.pods[key] for key, place in placements.items() if place == name)
+        for pod in sorted(placed, key=lambda each: (-each.priority, each.created_at, each.key)):
+            left = subtract(free, pod.requests)
+            if any(left[resource] < 0 for resource in pod.requests):
+                found[pod.key] = name
+            else:
+                free = left
+    return found
+
+
+def _free(snapshot: Snapshot, node: Node) -> Resources:
+    used = (pod.requests for pod in snapshot.pods_on(node.name) if not pod.terminal)
+    return subtract(node.allocatable, total(used))

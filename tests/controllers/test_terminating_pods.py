@@ -1,0 +1,112 @@
+"""Pods of a rollout wait for those that they replace: no node is launched for what is free in a moment."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from nodeless.controllers.provisioning.terminating_pods import TerminatingPods
+from nodeless.model.labels import GANG_SIZE
+from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION
+from tests.controllers.world import CLAIMS, a_pod, a_template, a_tight_pool
+from tests.scheduling.factories import NOW, pods, snapshot
+
+(NEW,) = pods(1, "3", name="new")
+LATE = LONGEST_TERMINATION + 1
+
+
+def at(waits, after, pod=NEW, waiting=True):
+    """A pass so many seconds later: whether the pod must not wait; then, whether it waits is noted."""
+    seen = snapshot(pod)
+    answer = waits.must_not_wait(seen, pod.key, NOW + after)
+    waits.note(seen, [pod.key] if waiting and not answer else [], NOW + after)
+    return answer
+
+
+class TestHowLong:
+    def test_a_pod_waits_for_no_longer_than_a_node_takes(self):
+        """Others terminate all the time, and others still take their room."""
+        waits = TerminatingPods()
+        times = (0, 10, LONGEST_TERMINATION, LATE, LATE + 10)
+        assert [at(waits, after) for after in times] == [False, False, False, True, True]
+
+    def test_passes_in_which_it_does_not_wait_or_is_not_count_too(self):
+        """It had room for a moment, or came second in a pass that has two."""
+        waits = TerminatingPods()
+        at(waits, 0)
+        at(waits, 10, waiting=False)
+        assert at(waits, LATE)
+
+    @pytest.mark.parametrize(
+        ("what", "after"),
+        [
+            ("it has a node", replace(NEW, node_name="n1")),
+            ("it is gone, and another has its name", replace(NEW, uid="another")),
+        ],
+    )
+    def test_a_pod_that_waits_no_more_is_forgotten(self, what, after):
+        waits = TerminatingPods()
+        at(waits, 0)
+        at(waits, 5, after, waiting=False)
+        assert not at(waits, LATE, replace(after, node_name="")), what
+
+    def test_a_clock_that_was_set_back_makes_nobody_wait_longer(self):
+        waits = TerminatingPods()
+        at(waits, 0)
+        assert at(waits, -60)
+
+    def test_nothing_is_kept_of_pods_that_are_gone(self):
+        waits = TerminatingPods()
+        for number in range(100):
+            at(waits, number, replace(NEW, uid=f"uid-{number}"))
+        assert len(waits._since) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "pod"),
+    [
+        ("it runs on a node that is being removed", replace(NEW, node_name="n1")),
+        ("it runs with all others or not at all", replace(NEW, annotations={GANG_SIZE: "2"})),
+        ("its buffer's status says that its room is there", replace(NEW, name="spare~0")),
+    ],
+)
+def test_who_does_not_wait(what, pod):
+    assert at(TerminatingPods(), 0, pod), what
+
+
+async def with_an_old_pod(rig, namespace, grace):
+    """A pod that fills the only node terminates, and its containers do not end; its successor waits."""
+    spec = {"cpu": "1200m", "terminationGracePeriodSeconds": grace}
+    await rig.create(a_template(), a_tight_pool(), a_pod("old", namespace, **spec))
+    where = await rig.running(namespace, "old")
+    await rig.claim()
+    rig.kubelets.busy.add("old")
+    await asyncio.to_thread(rig.api.delete, f"/api/v1/namespaces/{namespace}/pods/old")
+    await rig.create(a_pod("new", namespace, **spec))
+    await rig.event(namespace, "new", "WaitingForTermination", where)
+    return where
+
+
+@pytest.mark.cluster
+def test_a_pod_gets_the_room_of_one_that_terminates_and_no_node_is_launched(scene):
+    async def scenario(rig, namespace):
+        where = await with_an_old_pod(rig, namespace, grace=28)
+        rig.kubelets.busy.clear()
+        assert await rig.running(namespace, "new") == where
+        assert len(await asyncio.to_thread(rig.api.list, CLAIMS)) == 1
+        messages = [event["message"] for event in rig.api.events(namespace, "new")]
+        assert not any("a new node of" in message for message in messages)
+
+    scene(scenario)
+
+
+@pytest.mark.cluster
+def test_for_a_pod_whose_predecessor_does_not_end_in_time_a_node_is_launched(scene):
+    async def scenario(rig, namespace):
+        where = await with_an_old_pod(rig, namespace, grace=12)
+        await rig.event(namespace, "new", "Nominated", "a new node of")
+        assert await rig.running(namespace, "new") != where
+        rig.kubelets.busy.clear()
+        await rig.until_gone(f"/api/v1/namespaces/{namespace}/pods/old")
+
+    scene(scenario)
