@@ -2,7 +2,7 @@
 
 Pure data: both controllers get the very same. The first five begin on an empty cluster, so that none finds
 room that an earlier one has paid for; what follows happens to the cluster of the fifth. All pods ask for what
-is drawn for them and do nothing.
+is drawn for them and do nothing; those of the fifth take a drawn time to end, as behind load balancers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _IMAGE = "public.ecr.aws/eks-distro/kubernetes/pause:3.2"
 _CPUS = (50, 100, 100, 250, 250, 500, 500, 1000, 1500, 2000, 4000)
 _RATIOS = (1.0, 2.0, 2.0, 4.0, 4.0, 8.0)
 _LEAST_MIB = 64
+#: Seconds for which the preStop hooks of a Deployment's pods sleep.
+_ENDINGS = (0, 0, 5, 10, 15, 20)
 
 Object = dict[str, Any]
 
@@ -55,7 +57,7 @@ def draw(seed: int, pods: int) -> tuple[Workload, ...]:
         pods: About how many there are at the most; 40 at least, so that every workload has some.
     """
     chance = random.Random(seed)
-    mixed = draw_mixed(chance, pods)
+    mixed = tuple(_ending_later(seed, each) for each in draw_mixed(chance, pods))
     replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in mixed}
     few = max(pods // 20, 2)
     spread, apart = _spread(chance, pods // 2), _apart(chance, few)
@@ -81,6 +83,17 @@ def draw_mixed(chance: random.Random, pods: int) -> tuple[Object, ...]:
     cuts = sorted(chance.sample(range(1, max(pods, number + 1)), number - 1))
     sizes = [end - begin for begin, end in zip([0, *cuts], [*cuts, max(pods, number + 1)], strict=True)]
     return tuple(_deployment(chance, f"mixed-{index}", size) for index, size in enumerate(sizes))
+
+
+def _ending_later(seed: int, deployment: Object) -> Object:
+    """The Deployment with pods that take a while to end, drawn apart from everything else."""
+    seconds = random.Random(f"{seed} {deployment['metadata']['name']}").choice(_ENDINGS)
+    if seconds:
+        spec = deployment["spec"]["template"]["spec"]
+        spec["terminationGracePeriodSeconds"] = seconds + 10
+        for container in spec["containers"]:
+            container["lifecycle"] = {"preStop": {"sleep": {"seconds": seconds}}}
+    return deployment
 
 
 def _spread(chance: random.Random, pods: int) -> Object:

@@ -42,6 +42,18 @@ def test_what_is_scaled_rolled_or_ended_was_made_before():
             assert {*workload.scaled, *workload.rolled} <= made
 
 
+def test_pods_of_some_deployments_take_a_while_to_end_and_have_the_time_for_it():
+    seen = set()
+    for seed in range(5):
+        mixed = next(workload for workload in draw(seed, 200) if workload.name == "mixed Deployments")
+        for spec in (each["spec"]["template"]["spec"] for each in mixed.made):
+            hook = spec["containers"][0].get("lifecycle", {}).get("preStop", {})
+            seconds = hook.get("sleep", {}).get("seconds", 0)
+            assert not seconds or spec["terminationGracePeriodSeconds"] > seconds
+            seen.add(seconds)
+    assert {0, 5, 20} <= seen
+
+
 def test_a_wait_is_that_of_the_pod_at_its_part():
     cost = Cost(waits=[float(number) for number in range(100)])
     assert (cost.wait(0.5), cost.wait(0.99), cost.wait(1.0)) == (50.0, 99.0, 99.0)
