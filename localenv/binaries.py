@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from localenv.cache import get_or_make, source_digest
 from localenv.golang import GoProgram, build, module_folder, required_go, required_version, toolchain
@@ -21,26 +23,16 @@ CONTROL_PLANE_PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-cont
 
 _HERE = Path(__file__).parent
 _CONTROL_PLANE_SOURCE = _HERE / "control_plane" / "source"
-_PULUMI_SOURCE = _HERE / "pulumi" / "source"
 _PULUMI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
-_HELM_SOURCE = _HERE / "helm" / "source"
 _HELM_MODULE = "helm.sh/helm/v4"
 _HOSTS_SOURCE = _HERE / "language_hosts" / "source"
 _PULUMI_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
 _PYTHON_EXECUTOR = "pulumi-language-python-exec"
-_ACTIONLINT_SOURCE = _HERE / "actionlint" / "source"
-_ACTIONLINT_MODULE = "github.com/rhysd/actionlint"
-_KREW_SOURCE = _HERE / "krew" / "source"
 _KREW_MODULE = "sigs.k8s.io/krew"
-_PROMETHEUS_SOURCE = _HERE / "prometheus" / "source"
-_PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
-_OPENTOFU_SOURCE = _HERE / "opentofu" / "source"
 _OPENTOFU_MODULE = "github.com/opentofu/opentofu"
 _TOFU_PROVIDERS = _HERE / "opentofu" / "providers"
 #: Those whose generators are part of the engine's module.
 HOSTED_LANGUAGES = ("go", "nodejs", "python")
-#: What finds targets in clouds is most of its code; here they are given.
-_PROMETHEUS_TAGS = ("remove_all_sd",)
 
 
 def control_plane_binaries(report: Report | None = None) -> dict[str, Path]:
@@ -57,44 +49,9 @@ def control_plane_binaries(report: Report | None = None) -> dict[str, Path]:
     return _in_assets(report) or _on_path(report) or _built_control_plane(report)
 
 
-def pulumi_engine(report: Report | None = None) -> Path:
-    """The `pulumi` program; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(pulumi_program(), report or StreamReport())
-
-
-def helm(report: Report | None = None) -> Path:
-    """The `helm` program; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(helm_program(), report or StreamReport())
-
-
-def prometheus(report: Report | None = None) -> Path:
-    """The `prometheus` server; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(prometheus_program("prometheus"), report or StreamReport())
-
-
-def promtool(report: Report | None = None) -> Path:
-    """The `promtool` program; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(prometheus_program("promtool"), report or StreamReport())
-
-
-def opentofu(report: Report | None = None) -> Path:
-    """The `tofu` program; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(opentofu_program(), report or StreamReport())
-
-
 def tofu_provider(name: str, report: Report | None = None) -> Path:
     """Our provider of OpenTofu called `name` (aws, helm); otherwise as `control_plane_binaries`."""
     return _build(tofu_provider_program(name), report or StreamReport())
-
-
-def actionlint(report: Report | None = None) -> Path:
-    """The linter of GitHub's workflows; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(actionlint_program(), report or StreamReport())
-
-
-def krew(report: Report | None = None) -> Path:
-    """The manager of kubectl's plugins; arguments and errors as for `control_plane_binaries`."""
-    return _on_path_or_built(krew_program(), report or StreamReport())
 
 
 def language_hosts(report: Report | None = None) -> Path:
@@ -133,49 +90,18 @@ def control_plane_program() -> GoProgram:
 
 def pulumi_program() -> GoProgram:
     """The Pulumi engine and its command line."""
-    version = required_version(_PULUMI_SOURCE, _PULUMI_MODULE)
-    return GoProgram(
-        title=f"the Pulumi engine {version}",
-        source=_PULUMI_SOURCE,
-        package=f"{_PULUMI_MODULE}/cmd/pulumi",
-        output="pulumi",
-        variables=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", version),),
-    )
+    stamp = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version"
+    return _program("the Pulumi engine", "pulumi", _PULUMI_MODULE, "pulumi", stamp=stamp)
 
 
 def helm_program() -> GoProgram:
     """Helm's command line; unstamped, it would call itself v4.3 whatever the patch release."""
-    version = required_version(_HELM_SOURCE, _HELM_MODULE)
-    return GoProgram(
-        title=f"Helm {version}",
-        source=_HELM_SOURCE,
-        package=f"{_HELM_MODULE}/cmd/helm",
-        output="helm",
-        variables=((f"{_HELM_MODULE}/internal/version.version", version),),
-    )
-
-
-def actionlint_program() -> GoProgram:
-    """The linter of workflows and its command line."""
-    version = required_version(_ACTIONLINT_SOURCE, _ACTIONLINT_MODULE)
-    return GoProgram(
-        title=f"actionlint {version}",
-        source=_ACTIONLINT_SOURCE,
-        package=f"{_ACTIONLINT_MODULE}/cmd/actionlint",
-        output="actionlint",
-    )
+    return _program("Helm", "helm", _HELM_MODULE, "helm", stamp=f"{_HELM_MODULE}/internal/version.version")
 
 
 def krew_program() -> GoProgram:
     """The manager of kubectl's plugins; unstamped, it would call itself unknown."""
-    version = required_version(_KREW_SOURCE, _KREW_MODULE)
-    return GoProgram(
-        title=f"krew {version}",
-        source=_KREW_SOURCE,
-        package=f"{_KREW_MODULE}/cmd/krew",
-        output="krew",
-        variables=((f"{_KREW_MODULE}/internal/version.gitTag", version),),
-    )
+    return _program("krew", "krew", _KREW_MODULE, "krew", stamp=f"{_KREW_MODULE}/internal/version.gitTag")
 
 
 def language_hosts_program() -> GoProgram:
@@ -191,27 +117,22 @@ def language_hosts_program() -> GoProgram:
 
 def prometheus_program(name: str) -> GoProgram:
     """Prometheus' server, or its tool for rules and queries."""
-    version = required_version(_PROMETHEUS_SOURCE, _PROMETHEUS_MODULE)
-    return GoProgram(
-        title=f"{name} {version}",
-        source=_PROMETHEUS_SOURCE,
-        package=f"{_PROMETHEUS_MODULE}/cmd/{name}",
-        output=name,
-        variables=(("github.com/prometheus/common/version.Version", version.removeprefix("v")),),
-        tags=_PROMETHEUS_TAGS,
+    return _program(
+        name,
+        "prometheus",
+        "github.com/prometheus/prometheus",
+        name,
+        stamp="github.com/prometheus/common/version.Version",
+        value="{}",
+        # What finds targets in clouds is most of its code; here they are given.
+        tags=("remove_all_sd",),
     )
 
 
 def opentofu_program() -> GoProgram:
     """OpenTofu's command line; unstamped, it would call itself a development version."""
-    version = required_version(_OPENTOFU_SOURCE, _OPENTOFU_MODULE)
-    return GoProgram(
-        title=f"OpenTofu {version}",
-        source=_OPENTOFU_SOURCE,
-        package=f"{_OPENTOFU_MODULE}/cmd/tofu",
-        output="tofu",
-        variables=((f"{_OPENTOFU_MODULE}/version.dev", "no"),),
-    )
+    stamp = f"{_OPENTOFU_MODULE}/version.dev"
+    return _program("OpenTofu", "opentofu", _OPENTOFU_MODULE, "tofu", stamp=stamp, value="no")
 
 
 def tofu_provider_program(name: str) -> GoProgram:
@@ -224,11 +145,58 @@ def tofu_provider_program(name: str) -> GoProgram:
     )
 
 
-def _on_path_or_built(program: GoProgram, report: Report) -> Path:
-    on_path = shutil.which(program.output)
-    if on_path is not None:
-        return Path(on_path)
-    return _build(program, report)
+def _program(
+    title: str,
+    folder: str,
+    module: str,
+    command: str,
+    *,
+    stamp: str = "",
+    value: str = "v{}",
+    tags: tuple[str, ...] = (),
+) -> GoProgram:
+    """A command of a module, in the version that the go.mod of our folder requires.
+
+    The linker's variable `stamp` gets `value`, in which `{}` stands for the version's number.
+    """
+    source = _HERE / folder / "source"
+    version = required_version(source, module)
+    return GoProgram(
+        title=f"{title} {version}",
+        source=source,
+        package=f"{module}/cmd/{command}",
+        output=command,
+        variables=((stamp, value.format(version.removeprefix("v"))),) if stamp else (),
+        tags=tags,
+    )
+
+
+class Finder(Protocol):
+    """Finds a program on PATH, or builds it; arguments and errors as for `control_plane_binaries`."""
+
+    def __call__(self, report: Report | None = None) -> Path: ...
+
+
+def _finder(program: Callable[[], GoProgram]) -> Finder:
+    def find(report: Report | None = None) -> Path:
+        wanted = program()
+        on_path = shutil.which(wanted.output)
+        return _build(wanted, report or StreamReport()) if on_path is None else Path(on_path)
+
+    return find
+
+
+pulumi_engine = _finder(pulumi_program)
+helm = _finder(helm_program)
+prometheus = _finder(lambda: prometheus_program("prometheus"))
+promtool = _finder(lambda: prometheus_program("promtool"))
+opentofu = _finder(opentofu_program)
+#: The linter of GitHub's workflows.
+actionlint = _finder(
+    lambda: _program("actionlint", "actionlint", "github.com/rhysd/actionlint", "actionlint")
+)
+#: The manager of kubectl's plugins.
+krew = _finder(krew_program)
 
 
 def _build(program: GoProgram, report: Report) -> Path:

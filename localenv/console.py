@@ -7,7 +7,6 @@ carries no meaning of its own.
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -50,9 +49,7 @@ class LabView:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         if self._live is not None:
             self._thread.join()

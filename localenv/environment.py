@@ -19,12 +19,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from localenv import addons
@@ -153,7 +152,20 @@ class Environment:
     @cached_property
     def stack(self) -> Stack:
         """The Pulumi stack on these parts."""
-        return self._stack()
+        from localenv.pulumi import Stack  # noqa: PLC0415 - imported in a thread while processes start
+
+        environment = {
+            name: value
+            for name, value in self.aws.environment().items()
+            if name in ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_DISABLED")
+        }
+        config = {
+            "nodeless:clusterName": self.options.cluster_name,
+            "nodeless:controllerEnvironment": json.dumps(environment),
+            "nodeless:defaultPool": str(self.options.default_pool).lower(),
+            **(self.options.config or {}),
+        }
+        return Stack(self.directory / "stack", self.control_plane, self.aws, stack="local", config=config)
 
     @property
     def kubeconfig(self) -> Path:
@@ -213,7 +225,7 @@ class Environment:
     def destroy(self) -> dict[str, int]:
         """Destroy the stack, the controller's nodes included. Raises EnvironmentFailed."""
         with Stages(self.report) as stages, _part(stages, "destroying the stack") as title:
-            changes = self.stack.destroy(_counter_of(stages, title))
+            changes = self.stack.destroy(_Counter(stages, title))
             addons.remove(self.api)
             return changes
 
@@ -224,9 +236,7 @@ class Environment:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _directory(self, given: Path | None) -> Path:
@@ -293,15 +303,12 @@ class Environment:
                     )
                 self._closing.callback(self.control_plane.stop)
             finally:
-                self._adopt_aws(aws)
+                self.aws = aws.result()
+                self._closing.callback(self.aws.stop)
 
     def _start_aws(self, stages: Stages) -> LocalAws:
         with _part(stages, "local AWS"):
             return LocalAws.start(self.directory / "aws", port=self.options.aws_port)
-
-    def _adopt_aws(self, started: Future[LocalAws]) -> None:
-        self.aws = started.result()
-        self._closing.callback(self.aws.stop)
 
     def _introduce(self) -> None:
         """Tell the local AWS which cluster its EKS has, and with which keys its tokens are signed."""
@@ -310,28 +317,12 @@ class Environment:
             endpoint=self.control_plane.endpoint,
             certificate_authority_data=base64.b64encode(authority).decode(),
             issuer=self.control_plane.issuer,
-            jwks=_document(self.api.request("GET", "/openid/v1/jwks")),
+            jwks=self.api.request("GET", "/openid/v1/jwks"),
         )
-
-    def _stack(self) -> Stack:
-        from localenv.pulumi import Stack  # noqa: PLC0415 - imported in a thread while processes start
-
-        environment = {
-            name: value
-            for name, value in self.aws.environment().items()
-            if name in ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_DISABLED")
-        }
-        config = {
-            "nodeless:clusterName": self.options.cluster_name,
-            "nodeless:controllerEnvironment": json.dumps(environment),
-            "nodeless:defaultPool": str(self.options.default_pool).lower(),
-            **(self.options.config or {}),
-        }
-        return Stack(self.directory / "stack", self.control_plane, self.aws, stack="local", config=config)
 
     def _up(self, stages: Stages) -> dict[str, int]:
         with _part(stages, "Pulumi stack") as title:
-            changes = self.stack.up(_counter_of(stages, title))
+            changes = self.stack.up(_Counter(stages, title))
         with _part(stages, "add-ons"):
             addons.install(self.api, self.aws.client("eks"), self.options.cluster_name)
         with _part(stages, "controller"):
@@ -361,10 +352,6 @@ def _part(stages: Stages | None, title: str) -> Iterator[str]:
         raise EnvironmentFailed(title, error) from error
 
 
-def _counter_of(stages: Stages, title: str) -> _Counter:
-    return _Counter(stages, title)
-
-
 class _Counter:
     """Counts the resources that are done and tells the step."""
 
@@ -376,10 +363,6 @@ class _Counter:
     def __call__(self, step: ResourceStep) -> None:
         self._done += step.done
         self._stages.detail(self._title, f"{self._done} resources, now {step.name}")
-
-
-def _document(answer: object) -> dict[str, object]:
-    return dict(json.loads(answer)) if isinstance(answer, str | bytes) else dict(answer)  # type: ignore[call-overload]
 
 
 def _is_ready(pod: Mapping[str, object]) -> bool:

@@ -14,12 +14,10 @@ from collections.abc import Callable
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.kubelets.launcher import Kubelets
-from localenv.kubelets.simulator import READY_FILE
 from localenv.processes import NotReady, ProcessDied, Processes
 from localenv.progress import Report
 
 _LOOK_SECONDS = 0.3
-_READY_SECONDS = 180.0
 
 
 class Supervisor:
@@ -53,7 +51,7 @@ class Supervisor:
 
     def _look(self) -> None:
         self._heal(self._control_plane.processes, self._control_plane.heal)
-        self._heal(self._kubelets.processes, self._restart_kubelets)
+        self._heal(self._kubelets.processes, self._kubelets.restart)
         deaths = self._aws.processes.deaths()
         if deaths and not self._aws_lost:
             self._aws_lost = True
@@ -69,14 +67,6 @@ class Supervisor:
         heal()
         for death in deaths:
             self.say(f"{_describe_end(death)}: started again, works after {time.monotonic() - began:.1f} s")
-
-    def _restart_kubelets(self) -> None:
-        ready = self._kubelets.directory / READY_FILE
-        ready.unlink(missing_ok=True)
-        self._kubelets.processes.restart("kubelets")
-        self._kubelets.processes.wait_until(
-            ready.exists, what="the kubelets to be ready", timeout=_READY_SECONDS
-        )
 
 
 def _describe_end(death: ProcessDied) -> str:

@@ -67,6 +67,13 @@ def snake_case(name: str) -> str:
     return str(xform_name(name))
 
 
+def as_list(value: Any) -> list[Any]:
+    """What a policy or a token says once or as a list."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]
+
+
 def digest(value: object, length: int = 17) -> str:
     """A stable hexadecimal digest of any JSON-like value: identifiers and idempotency tokens."""
     text = json.dumps(value, sort_keys=True, default=str)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from localenv.aws.calls import AwsError
+from localenv.aws.calls import AwsError, as_list
 from localenv.aws.moto_internals import inline_policies_of
 
 _SESSION = re.compile(r"arn:[^:]+:sts::\d+:assumed-role/(?P<role>[^/]+)/.*")
@@ -38,15 +38,8 @@ def denies(policies: Iterable[Mapping[str, Any]], action: str) -> bool:
     return any(
         statement.get("Effect") == "Deny"
         and not statement.get("Condition")
-        and "*" in _as_list(statement.get("Resource"))
-        and any(fnmatchcase(action.lower(), each.lower()) for each in _as_list(statement.get("Action")))
+        and "*" in as_list(statement.get("Resource"))
+        and any(fnmatchcase(action.lower(), each.lower()) for each in as_list(statement.get("Action")))
         for policy in policies
-        for statement in _as_list(policy.get("Statement"))
+        for statement in as_list(policy.get("Statement"))
     )
-
-
-def _as_list(value: Any) -> list[Any]:
-    """A member that may be written as one or as several."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list) else [value]

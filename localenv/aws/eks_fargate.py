@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from botocore.exceptions import ClientError
 
-from localenv.aws.calls import Call, Handlers
+from localenv.aws.calls import Call, Handlers, as_list
 from localenv.aws.eks_access import add_entry
 from localenv.aws.eks_clusters import require_role
 from localenv.aws.eks_records import ClusterRecord, arn, cluster_of, find, in_use, invalid, now
+from localenv.aws.web_identity import trust_statements
 
 MAXIMUM_SELECTORS = 5
 MAXIMUM_LABELS = 5
@@ -115,14 +114,8 @@ def _is_public(subnet_id: str, tables: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _check_role(role: Mapping[str, Any]) -> None:
-    document = role["AssumeRolePolicyDocument"]
-    policy = json.loads(unquote(document)) if isinstance(document, str) else document
-    statements = policy["Statement"] if isinstance(policy["Statement"], list) else [policy["Statement"]]
-    trusted: list[str] = []
-    for statement in statements:
-        services = (statement.get("Principal") or {}).get("Service", [])
-        trusted += [services] if isinstance(services, str) else services
-    if SERVICE not in trusted:
+    principals = [statement.get("Principal") or {} for statement in trust_statements(role)]
+    if not any(SERVICE in as_list(principal.get("Service")) for principal in principals):
         message = f"Misconfigured PodExecutionRole Trust Policy; Please add the {SERVICE} Service Principal"
         raise invalid(message)
 

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
-from http import HTTPStatus
+from http.client import responses
 from random import Random
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -76,7 +76,7 @@ class Gateway:
         answer = self._answer(environ, body)
         headers = [(k, v) for k, v in answer.headers if k.lower() not in {"content-length", "connection"}]
         headers.append(("Content-Length", str(len(answer.body))))
-        start_response(f"{answer.status} {_phrase(answer.status)}", headers)
+        start_response(f"{answer.status} {responses.get(answer.status, 'Unknown')}", headers)
         return [answer.body]
 
     def _answer(self, environ: dict[str, Any], body: bytes) -> WireResponse:
@@ -124,14 +124,8 @@ class Gateway:
                 parameters=parameters,
                 environ=environ,
             )
-        except AwsError as error:
-            answer = self._refuse(service, operation, error, entry)
-        except ClientError as error:
+        except (AwsError, ClientError, MotoError, NotImplementedError) as error:
             answer = self._refuse(service, operation, _as_aws_error(error), entry)
-        except MotoError as error:
-            answer = self._refuse(service, operation, AwsError(error.code, error.message), entry)
-        except NotImplementedError as error:
-            answer = self._refuse(service, operation, _unsupported_error(error), entry)
         self._state.record({**entry, "status": answer.status})
         if entry.get("error") == "DryRunOperation":
             # Delays and losses are of calls that do something.
@@ -191,7 +185,7 @@ class Gateway:
         self, service: str, operation: str | None, error: AwsError, entry: dict[str, Any]
     ) -> WireResponse:
         entry["error"] = error.code
-        known = service if service in _SERVICE_NAMES_WITH_MODEL or _has_model(service) else "sts"
+        known = service if _has_model(service) else "sts"
         return render_error(known, operation, error.code, error.message, error.status)
 
     @staticmethod
@@ -231,9 +225,6 @@ class Gateway:
             raise AwsError("InvalidAction", message) from None
 
 
-_SERVICE_NAMES_WITH_MODEL = frozenset({"ec2", "eks", "iam", "sts", "ssm", "sqs", "events", "pricing"})
-
-
 @cache
 def _has_model(service: str) -> bool:
     try:
@@ -269,19 +260,22 @@ def _throttling_error(service: str) -> AwsError:
     return AwsError(code, "Rate exceeded", 400)
 
 
-def _unsupported_error(error: NotImplementedError) -> AwsError:
-    """An error for what moto does not do. For a filter, EC2's own words: nearly always its name is wrong."""
+def _as_aws_error(error: Exception) -> AwsError:
+    """An error in AWS's words: AWS's own, or one for what moto does not do."""
+    if isinstance(error, AwsError):
+        return error
+    if isinstance(error, MotoError):
+        return AwsError(error.code, error.message)
+    if isinstance(error, ClientError):
+        details = error.response["Error"]
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
+        return AwsError(str(details["Code"]), str(details["Message"]), status if status < 500 else 400)
+    # For a filter, EC2's own words: nearly always its name is wrong.
     text = str(error)
     named = re.search(r"[Ff]ilter.*?'([^']+)'", text)
     if named:
         return AwsError("InvalidParameterValue", f"The filter '{named[1]}' is invalid")
     return AwsError("NotImplemented", f"the local AWS does not support this: {text}", 501)
-
-
-def _as_aws_error(error: ClientError) -> AwsError:
-    details = error.response["Error"]
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
-    return AwsError(str(details["Code"]), str(details["Message"]), status if status < 500 else 400)
 
 
 def _drop(environ: dict[str, Any]) -> None:
@@ -290,10 +284,3 @@ def _drop(environ: dict[str, Any]) -> None:
     if connection is not None:
         connection.shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError("fault: the connection is dropped")
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"

@@ -32,7 +32,7 @@ from localenv.aws.upstream import (
     vpc_endpoint_routes,
 )
 
-_UPSTREAM = (
+_MODULES = (
     capacity_reservations,
     dependency_violations,
     image_deprecation,
@@ -46,8 +46,6 @@ _UPSTREAM = (
     spot_interruption_experiments,
     tags_of_missing_resources,
     vpc_endpoint_routes,
-)
-_OURS = (
     ec2_describe,
     eks_access,
     eks_addons,
@@ -61,6 +59,4 @@ _OURS = (
     zonal_shifts,
 )
 
-ALL: Handlers = {
-    call: handler for module in (*_UPSTREAM, *_OURS) for call, handler in module.HANDLERS.items()
-}
+ALL: Handlers = {call: handler for module in _MODULES for call, handler in module.HANDLERS.items()}

@@ -99,26 +99,13 @@ class MotoServer:
 
     def dispatch(self, environ: dict[str, Any]) -> WireResponse:
         """Let moto answer one WSGI request; an exception of moto's comes through."""
+        from werkzeug.test import run_wsgi_app  # noqa: PLC0415 - werkzeug's test helpers are slow to import
+
         # ReceiveMessage waits for messages, which nobody could send if it kept the others out.
         waits = "/sqs/aws4_request" in environ.get("HTTP_AUTHORIZATION", "")
         with nullcontext() if waits else self._one_at_a_time:
-            return self._dispatch(environ)
-
-    def _dispatch(self, environ: dict[str, Any]) -> WireResponse:
-        started: list[tuple[int, tuple[tuple[str, str], ...]]] = []
-
-        def start_response(status: str, headers: list[tuple[str, str]], _: object = None) -> None:
-            started.append((int(status.split(" ", 1)[0]), tuple(headers)))
-
-        chunks = self._application(environ, start_response)
-        try:
-            body = b"".join(chunks)
-        finally:
-            close = getattr(chunks, "close", None)
-            if close is not None:
-                close()
-        status, headers = started[-1]
-        return WireResponse(status, headers, body)
+            chunks, status, headers = run_wsgi_app(self._application, environ, buffered=True)
+        return WireResponse(int(status.split(" ", 1)[0]), tuple(headers), b"".join(chunks))
 
     def client(self, service: str, region: str) -> Any:
         """A boto3 client of moto itself: no recording, no faults, no authentication on the way."""
@@ -242,9 +229,8 @@ def principal_of(access_key: str) -> str | None:
     keys = iam_backends[ACCOUNT][PARTITION].access_keys
     if access_key not in keys:
         return None
-    for session in list(sts_backends[ACCOUNT][PARTITION].assumed_roles):
-        if session.access_key_id == access_key:
-            return str(session.arn)
+    if session := session_of(access_key):
+        return session[1]
     user = keys[access_key].user_name
     return f"arn:{PARTITION}:iam::{ACCOUNT}:user/{user}" if user else f"arn:{PARTITION}:iam::{ACCOUNT}:root"
 
@@ -257,10 +243,8 @@ def inline_policies_of(role: str) -> list[Any]:
 
 def session_of(access_key: str) -> tuple[str, str] | None:
     """User id and ARN of the role session that an access key belongs to."""
-    for session in list(sts_backends[ACCOUNT][PARTITION].assumed_roles):
-        if session.access_key_id == access_key:
-            return str(session.user_id), str(session.arn)
-    return None
+    session = sts_backends[ACCOUNT][PARTITION].get_assumed_role_from_access_key(access_key)
+    return (str(session.user_id), str(session.arn)) if session else None
 
 
 def annotate_instance(

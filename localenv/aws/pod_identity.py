@@ -8,14 +8,13 @@ its conditions holding for the session's tags. Conditions of other kinds are ref
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from localenv.aws.calls import AwsError, Call, Handlers
+from localenv.aws.calls import AwsError, Call, Handlers, as_list
 from localenv.aws.eks_records import cluster_of, not_found
-from localenv.aws.web_identity import as_list, claims_of, trust_statements
+from localenv.aws.web_identity import claims_of, conditions_hold, trust_statements
 
 AUDIENCE = "pods.eks.amazonaws.com"
 _ACTIONS = frozenset({"sts:AssumeRole", "sts:TagSession"})
@@ -102,15 +101,8 @@ def _trusts(statement: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
         return False
     if AUDIENCE not in as_list(principal.get("Service")):
         return False
-    for operator, conditions in (statement.get("Condition") or {}).items():
-        for key, wanted in conditions.items():
-            actual = tags.get(key.removeprefix("aws:RequestTag/"))
-            if operator not in {"StringEquals", "StringLike"} or actual is None:
-                return False
-            like = operator == "StringLike"
-            if not any(fnmatchcase(actual, one) if like else actual == one for one in as_list(wanted)):
-                return False
-    return True
+    actual = {prefix + key: [tags[key]] for prefix in ("", "aws:RequestTag/") for key in tags}
+    return conditions_hold(statement, actual)
 
 
 HANDLERS: Handlers = {("eks-auth", "AssumeRoleForPodIdentity"): assume_role_for_pod_identity}

@@ -9,12 +9,14 @@ import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 #: So many calls are remembered; older ones are dropped.
 CALLS_KEPT = 20_000
+#: What `reset` leaves: answers that never change, and the counts from which garbled answers are drawn.
+_LEFT = frozenset({"rendered", "garbled_calls"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +221,9 @@ class LocalState:
         with self.lock:
             for timer in self.timers:
                 timer.cancel()
-            self.timers.clear()
             self.faults = Faults()
             self.cluster = None
-            self.calls.clear()
-            self.fleets.clear()
-            self.fleet_tokens.clear()
-            self.reservations.clear()
-            self.placement_groups.clear()
-            self.instance_details.clear()
-            self.spot_requests.clear()
-            self.deprecations.clear()
-            self.reboots.clear()
-            self.clusters.clear()
+            for each in fields(self):
+                kept = getattr(self, each.name)
+                if isinstance(kept, dict | deque | list) and each.name not in _LEFT:
+                    kept.clear()

@@ -20,7 +20,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet, RSAKey, import_key
 
-from localenv.aws.calls import AwsError, Call, Handlers, digest
+from localenv.aws.calls import AwsError, Call, Handlers, as_list, digest
 from localenv.aws.moto_internals import ACCOUNT, session_of
 from localenv.aws.state import ClusterIdentity
 
@@ -109,8 +109,7 @@ def _audiences(call: Call, provider_arn: str, claims: Mapping[str, Any]) -> list
     except ClientError:
         message = f"No OpenIDConnect provider found in your account for {claims['iss']}"
         raise AwsError("InvalidIdentityToken", message) from None
-    given = claims.get("aud", [])
-    accepted = [a for a in ([given] if isinstance(given, str) else given) if a in provider["ClientIDList"]]
+    accepted = [a for a in as_list(claims.get("aud")) if a in provider["ClientIDList"]]
     if not accepted:
         raise AwsError("InvalidIdentityToken", "Incorrect token audience")
     return accepted
@@ -120,8 +119,7 @@ def trust_statements(role: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The statements of a role's trust policy, as IAM gives the role."""
     document = role["AssumeRolePolicyDocument"]
     policy = json.loads(unquote(document)) if isinstance(document, str) else document
-    statements = policy["Statement"]
-    return statements if isinstance(statements, list) else [statements]
+    return as_list(policy["Statement"])
 
 
 def _trusts(
@@ -142,6 +140,11 @@ def _trusts(
         f"{issuer}:aud": audiences,
         f"{issuer}:iss": [str(claims["iss"])],
     }
+    return conditions_hold(statement, actual)
+
+
+def conditions_hold(statement: Mapping[str, Any], actual: Mapping[str, list[str]]) -> bool:
+    """Whether the conditions of a statement hold for these values by key; what is of other kinds does not."""
     for operator, conditions in (statement.get("Condition") or {}).items():
         for key, wanted in conditions.items():
             if operator not in {"StringEquals", "StringLike"} or key not in actual:
@@ -150,17 +153,10 @@ def _trusts(
             if not any(
                 fnmatchcase(value, pattern) if like else value == pattern
                 for value in actual[key]
-                for pattern in as_list(wanted)
+                for pattern in map(str, as_list(wanted))
             ):
                 return False
     return True
-
-
-def as_list(value: object) -> list[str]:
-    """What a policy says once or as a list."""
-    if value is None:
-        return []
-    return [str(v) for v in value] if isinstance(value, list) else [str(value)]
 
 
 HANDLERS: Handlers = {

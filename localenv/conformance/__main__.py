@@ -22,10 +22,8 @@ from localenv.conformance.modules import (
     ModuleUnusable,
     Release,
     Source,
-    assert_as_published,
-    fetch,
     go_command,
-    unpack_module,
+    homes_of,
 )
 from localenv.conformance.reasons import explain_failure, is_for_small_machines, not_here, patience
 from localenv.conformance.results import (
@@ -175,11 +173,7 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     """Fetch and compare the modules, and build the suites that are asked for."""
     release = _release(options)
     go = go_command(release, report)
-    homes: dict[str, Source] = {}
-    for module in release.modules:
-        source = unpack_module(module, fetch(module, go), report)
-        report(f"{module}: {assert_as_published(source)} files of suites are as published")
-        homes |= dict.fromkeys(module.suites, source)
+    homes = homes_of(release, go, report)
     wanted = options.suite or homes
     # The page tells of every suite that is there, also when some are run alone.
     listed = [suite for suite, source in homes.items() if suite in wanted or is_built(source, suite)]

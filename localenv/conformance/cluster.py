@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import not_
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,8 @@ def _enable_zonal_shift(environment: Environment) -> None:
 
 def _install_kinds(api: KubernetesApi, source: Source, go: Path) -> None:
     """Install the kinds that the suites know and the stack does not."""
-    for document in (*_published_kinds(source), *_foreign_kinds(source, go)):
+    published = _documents(source.folder / "pkg" / "apis" / "crds")
+    for document in (*published, *_foreign_kinds(source, go)):
         with_name = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{document['metadata']['name']}"
         if api.find(with_name) is None:
             api.create(document)
@@ -178,15 +180,11 @@ def clean(environment: Environment) -> bool:
             _delete(api, f"{path}/{item['metadata']['name']}", item)
     try:
         for path in left:
-            api.wait(partial(_items, api, path), _is_none, timeout=_CLEAN_SECONDS, what=f"{path} to be empty")
+            api.wait(partial(_items, api, path), not_, timeout=_CLEAN_SECONDS, what=f"{path} to be empty")
     except TimeoutError:
         return False
     environment.aws.set_faults()
     return True
-
-
-def _is_none(items: list[dict[str, Any]]) -> bool:
-    return not items
 
 
 def _delete(api: KubernetesApi, path: str, item: dict[str, Any]) -> None:
@@ -204,10 +202,6 @@ def _items(api: KubernetesApi, path: str) -> list[dict[str, Any]]:
         if error.status != 404:
             raise
         return []
-
-
-def _published_kinds(source: Source) -> Iterator[dict[str, Any]]:
-    return _documents(source.folder / "pkg" / "apis" / "crds")
 
 
 def _foreign_kinds(source: Source, go: Path) -> Iterator[dict[str, Any]]:

@@ -218,6 +218,21 @@ def unpack_module(module: Module, archive: Path, report: Report) -> Source:
     return Source(module, get_or_make(f"conformance-source-{digest}", make, report), archive)
 
 
+def homes_of(release: Release, go: Path, report: Report) -> dict[str, Source]:
+    """The module of each suite, fetched, unpacked and compared with what was published.
+
+    Raises:
+        ModuleUnusable: See `fetch` and `assert_as_published`.
+        AdaptationFailed: See `adapted`.
+    """
+    homes: dict[str, Source] = {}
+    for module in release.modules:
+        source = unpack_module(module, fetch(module, go), report)
+        report(f"{module}: {assert_as_published(source)} files of suites are as published")
+        homes |= dict.fromkeys(module.suites, source)
+    return homes
+
+
 def assert_as_published(source: Source) -> int:
     """Compare every file but adapted environment code with the archive; the number of files of suites.
 

@@ -10,16 +10,7 @@ from pathlib import Path
 
 from localenv.conformance.binaries import suite_binary
 from localenv.conformance.cluster import cluster, node_class_arguments, variables
-from localenv.conformance.modules import (
-    DEFAULT_RELEASE,
-    SUITES,
-    Module,
-    Source,
-    assert_as_published,
-    fetch,
-    go_command,
-    unpack_module,
-)
+from localenv.conformance.modules import DEFAULT_RELEASE, SUITES, go_command, homes_of
 from localenv.conformance.specs import Result, Spec, SuiteFailed, run_specs, specs_of
 from localenv.progress import Report
 from nodeless.model.packing import LOWEST_PRICE
@@ -59,15 +50,12 @@ def run_short_list(folder: Path, report: Report) -> dict[Spec, Result]:
     """
     release = DEFAULT_RELEASE
     go = go_command(release, report)
-    sources = {module: _source(module, go, report) for module in release.modules}
-    homes = {suite: _home(suite, sources) for suite in SHORT_LIST}
-    binaries = {suite: suite_binary(source, suite, go, report) for suite, source in homes.items()}
+    homes = homes_of(release, go, report)
+    provider = homes[release.provider.suites[0]]
+    binaries = {suite: suite_binary(homes[suite], suite, go, report) for suite in SHORT_LIST}
     results: dict[Spec, Result] = {}
-    with cluster(release, sources[release.provider], go, LOWEST_PRICE, report) as environment:
-        given = {
-            release.provider: (),
-            release.core: node_class_arguments(environment, sources[release.provider]),
-        }
+    with cluster(release, provider, go, LOWEST_PRICE, report) as environment:
+        given = {release.provider: (), release.core: node_class_arguments(environment, provider)}
         for suite, texts in SHORT_LIST.items():
             place = homes[suite].folder / SUITES / suite
             specs = select_specs(specs_of(binaries[suite], suite, place), texts)
@@ -92,13 +80,3 @@ def select_specs(specs: Iterable[Spec], texts: Iterable[str]) -> list[Spec]:
             f"no spec is called {missing[0]!r}; hint: the short list names specs of the pinned version"
         )
     return [by_text[text] for text in texts]
-
-
-def _source(module: Module, go: Path, report: Report) -> Source:
-    source = unpack_module(module, fetch(module, go), report)
-    assert_as_published(source)
-    return source
-
-
-def _home(suite: str, sources: Mapping[Module, Source]) -> Source:
-    return next(source for module, source in sources.items() if suite in module.suites)

@@ -7,7 +7,7 @@ here only where the default will not do on one machine; the reason is beside eac
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,30 +179,6 @@ def audit_policy(users: Sequence[str]) -> dict[str, Any]:
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [{"level": "Metadata", "users": [*users]}, {"level": "None"}],
-    }
-
-
-def kubeconfig(endpoint: str, authority: bytes, user: Mapping[str, str]) -> dict[str, Any]:
-    """A kubeconfig with one cluster, one user and one context.
-
-    Args:
-        endpoint: URL of the API server.
-        authority: PEM of the certificate authority.
-        user: The user's entry: `client-certificate-data` and `client-key-data`, or `token`, or `tokenFile`.
-    """
-    name = "nodeless-local"
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": name,
-                "cluster": {"server": endpoint, "certificate-authority-data": base64_text(authority)},
-            }
-        ],
-        "users": [{"name": name, "user": dict(user)}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
     }
 
 

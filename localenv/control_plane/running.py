@@ -15,7 +15,6 @@ import signal
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import yaml
@@ -25,6 +24,7 @@ from localenv.certificates import CertificateAuthority
 from localenv.control_plane import flags
 from localenv.control_plane.state import StateDirectory
 from localenv.kubernetes import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
+from localenv.kubernetes.connection import kubeconfig
 from localenv.ports import free_port, require_free
 from localenv.processes import SELDOM_COLLECTED, Processes
 from localenv.progress import Report, StreamReport
@@ -136,7 +136,7 @@ class ControlPlane:
             "client-key-data": flags.base64_text(issued.key),
         }
         file.touch(mode=0o600)
-        file.write_text(_yaml(flags.kubeconfig(self.endpoint, self._authority.certificate, entry)))
+        file.write_text(_yaml(kubeconfig(self.endpoint, self._authority.certificate, entry)))
         return file
 
     def check(self) -> None:
@@ -183,9 +183,7 @@ class ControlPlane:
     def __enter__(self) -> ControlPlane:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _launch(self, binaries: dict[str, Path]) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import yaml
 
 from localenv.cache import get_or_make, source_digest
-from localenv.control_plane import flags
 from localenv.environment import NAMESPACE, Environment
 from localenv.golang import (
     GoProgram,
@@ -27,6 +26,7 @@ from localenv.golang import (
     toolchain,
 )
 from localenv.kubernetes import KubernetesApi, is_established
+from localenv.kubernetes.connection import kubeconfig
 from localenv.ports import free_port
 from localenv.processes import Process, Processes
 from localenv.progress import Report
@@ -210,6 +210,6 @@ def _kubeconfig(environment: Environment, directory: Path) -> Path:
     token = api.token(ACCOUNT.namespace, ACCOUNT.name, seconds=24 * 3600)
     authority = environment.control_plane.certificate_authority.read_bytes()
     file = directory / "kubeconfig"
-    document = flags.kubeconfig(environment.control_plane.endpoint, authority, {"token": token})
+    document = kubeconfig(environment.control_plane.endpoint, authority, {"token": token})
     file.write_text(json.dumps(document))
     return file

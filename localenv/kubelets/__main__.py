@@ -34,24 +34,16 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--pod-stop-seconds", type=float, default=1.0, help="longest end of a simulated pod")
     parser.add_argument(
         "--execute",
+        dest="executed_images",
         action="append",
         default=[],
         metavar="REPOSITORY",
         help="image repository to execute; repeatable",
     )
-    given = parser.parse_args(arguments)
-    return Settings(
-        kubeconfig=given.kubeconfig,
-        aws_endpoint=given.aws_endpoint,
-        region=given.region,
-        directory=given.directory.resolve(),
-        proxy_socket=given.proxy_socket,
-        boot_seconds=given.boot_seconds,
-        fargate_boot_seconds=given.fargate_boot_seconds,
-        pod_start_seconds=given.pod_start_seconds,
-        pod_stop_seconds=given.pod_stop_seconds,
-        executed_images=tuple(given.execute),
-    )
+    given = vars(parser.parse_args(arguments))
+    given["directory"] = given["directory"].resolve()
+    given["executed_images"] = tuple(given["executed_images"])
+    return Settings(**given)
 
 
 async def _run(settings: Settings) -> None:

@@ -112,26 +112,23 @@ class Cloud:
             return {}  # an AWS that is gone has no faults and reboots nothing
         return found
 
-    @_in_thread
-    def is_terminated(self, instance_id: str) -> bool:
-        """Ask about one instance by name: whether it is gone for good."""
+    def _found(self, instance_id: str) -> list[Mapping[str, Any]]:
         try:
             answer = self._ec2.describe_instances(InstanceIds=[instance_id])
         except ClientError as error:
             _none_for(error, "InvalidInstanceID.NotFound")
-            return True
-        states = [each["State"]["Name"] for group in answer["Reservations"] for each in group["Instances"]]
-        return all(state == "terminated" for state in states)
+            return []
+        return [each for group in answer["Reservations"] for each in group["Instances"]]
+
+    @_in_thread
+    def is_terminated(self, instance_id: str) -> bool:
+        """Ask about one instance by name: whether it is gone for good."""
+        return all(each["State"]["Name"] == "terminated" for each in self._found(instance_id))
 
     @_in_thread
     def instance(self, instance_id: str) -> Instance | None:
         """Ask about one instance by name; None: EC2 does not know it."""
-        try:
-            answer = self._ec2.describe_instances(InstanceIds=[instance_id])
-        except ClientError as error:
-            _none_for(error, "InvalidInstanceID.NotFound")
-            return None
-        found = [each for group in answer["Reservations"] for each in group["Instances"]]
+        found = self._found(instance_id)
         return read_instance(found[0]) if found else None
 
     @_in_thread

@@ -46,6 +46,21 @@ def backoff_seconds(restarts_in_a_row: int) -> float:
     return min(float(_FIRST_BACKOFF_SECONDS * (1 << doublings)), _LAST_BACKOFF_SECONDS)
 
 
+def container_status(
+    name: str, image: str, state: Mapping[str, Any], *, ready: bool = True, restarts: int = 0
+) -> dict[str, Any]:
+    """Return an entry of `status.containerStatuses`."""
+    return {
+        "name": name,
+        "image": image,
+        "imageID": image,
+        "ready": ready,
+        "started": "running" in state,
+        "restartCount": restarts,
+        "state": state,
+    }
+
+
 async def exit_code(child: subprocess.Popen[bytes]) -> int:
     """Wait for a child to end without a thread."""
     loop = asyncio.get_running_loop()
@@ -111,16 +126,9 @@ class Container:
     @property
     def status(self) -> dict[str, Any]:
         """The entry of `status.containerStatuses`."""
-        return {
-            "name": self._spec["name"],
-            "image": self._spec["image"],
-            "imageID": self._spec["image"],
-            "ready": self.ready,
-            "started": self._started,
-            "restartCount": self._restarts,
-            "state": self._state,
-            "lastState": self._last_state,
-        }
+        name, image = self._spec["name"], self._spec["image"]
+        status = container_status(name, image, self._state, ready=self.ready, restarts=self._restarts)
+        return status | {"started": self._started, "lastState": self._last_state}
 
     async def run(self) -> None:
         """Keep the container running as its restart policy says, until it ends for good."""

@@ -29,7 +29,6 @@ from localenv.kubelets.devices import (
 from localenv.kubelets.events import publish_warning
 from localenv.kubelets.objects import Container, Pod
 from localenv.kubelets.registry import Tasks
-from localenv.kubernetes import ApiError
 from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
 
 log = logging.getLogger(__name__)
@@ -168,11 +167,9 @@ class DeviceDrivers:
         return await self._fault_of_claim(pod, served["resourceClaimName"]) if served else ""
 
     async def _fault_of_claim(self, pod: Pod, name: str) -> str:
-        try:
-            claim = await self._api.get(f"{_API}/namespaces/{pod.metadata.namespace}/resourceclaims/{name}")
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        path = f"{_API}/namespaces/{pod.metadata.namespace}/resourceclaims/{name}"
+        claim = await ignoring(self._api.get(path), 404)
+        if claim is None:
             return f'fetch ResourceClaim {name}: resourceclaims.resource.k8s.io "{name}" not found'
         status = claim.get("status") or {}
         if pod.metadata.uid not in {one["uid"] for one in status.get("reservedFor") or ()}:

@@ -25,7 +25,7 @@ import yaml
 from localenv import processes
 from localenv.kubelets.addresses import local_address
 from localenv.kubelets.clock import timestamp
-from localenv.kubelets.containers import Container, StartError
+from localenv.kubelets.containers import Container, StartError, container_status
 from localenv.kubelets.mounts import Mounts
 from localenv.kubelets.objects import Pod
 from localenv.kubelets.registry import Registry, Tasks
@@ -36,9 +36,10 @@ from localenv.kubelets.variables import (
     references,
     values_of,
 )
-from localenv.kubelets.volumes import Volumes, remove_directory
+from localenv.kubelets.volumes import Volumes
 from localenv.kubernetes import ApiError, ApiUnreachable
 from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
+from localenv.kubernetes.connection import kubeconfig
 
 log = logging.getLogger(__name__)
 
@@ -260,22 +261,8 @@ class ExecutedPod:
 
     def _write_kubeconfig(self, token_directory: Path) -> Path:
         path = self._home / "kubeconfig"
-        authority = self._home / "ca.crt"
-        authority.write_bytes(self._api.authority)
-        cluster = {"server": self._api.endpoint, "certificate-authority": str(authority)}
-        context = {
-            "cluster": "local",
-            "user": "pod",
-            "namespace": self._pod["metadata"]["namespace"],
-        }
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "local", "cluster": cluster}],
-            "users": [{"name": "pod", "user": {"tokenFile": str(token_directory / "token")}}],
-            "contexts": [{"name": "pod", "context": context}],
-            "current-context": "pod",
-        }
+        user, namespace = {"tokenFile": str(token_directory / "token")}, self._pod["metadata"]["namespace"]
+        document = kubeconfig(self._api.endpoint, self._api.authority, user, namespace)
         path.write_text(yaml.safe_dump(document))
         return path
 
@@ -297,7 +284,7 @@ class ExecutedPod:
 
     def _status(self) -> dict[str, Any]:
         statuses = [container.status for container in self._containers] + [
-            _container_status(spec, self._started_at)
+            container_status(spec["name"], spec["image"], {"running": {"startedAt": self._started_at}})
             for spec in self._pod["spec"]["containers"]
             if not self._executed(spec)
         ]
@@ -343,16 +330,4 @@ class ExecutedPod:
             self.task.cancel()
             await asyncio.wait([self.task])
         await asyncio.gather(*(container.stop(grace_seconds) for container in self._containers))
-        await asyncio.to_thread(remove_directory, self._home)
-
-
-def _container_status(spec: Mapping[str, Any], started_at: str) -> dict[str, Any]:
-    return {
-        "name": spec["name"],
-        "image": spec["image"],
-        "imageID": spec["image"],
-        "ready": True,
-        "started": True,
-        "restartCount": 0,
-        "state": {"running": {"startedAt": started_at}},
-    }
+        await asyncio.to_thread(shutil.rmtree, self._home, ignore_errors=True)

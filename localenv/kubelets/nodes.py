@@ -34,7 +34,7 @@ class Instance:
 
     Attributes:
         launch_time: seconds since 1970.
-        role_name: role of the instance profile, "" without one.
+        instance_profile: ARN of its instance profile, "" without one.
         root_device: name of the device that it boots from.
         volumes: device names and ids of its volumes.
         efa_interfaces: network interfaces that are of EFA.

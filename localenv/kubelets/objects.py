@@ -15,13 +15,6 @@ from localenv.kubernetes.reflector import Metadata
 _PAUSE = re.compile(r"(^|/)pause(:|@|$)")
 
 
-class Port(msgspec.Struct, gc=False):
-    """A container's port."""
-
-    containerPort: int = 0  # noqa: N815 - the API's name
-    name: str = ""
-
-
 class Requests(msgspec.Struct, gc=False):
     """A container's resources."""
 

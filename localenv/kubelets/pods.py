@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from localenv.kubelets.addresses import AddressPool
 from localenv.kubelets.clock import timestamp
+from localenv.kubelets.containers import container_status
 from localenv.kubelets.fitting import admit
 from localenv.kubelets.objects import Pod, pod_requests
 from localenv.kubelets.registry import ManagedNode, Registry, Tasks
@@ -275,11 +276,11 @@ async def _is_ready(_pod: Pod) -> bool:
     return True
 
 
-def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[dict[str, str]]:
+def pod_conditions(now: str, *, ready: bool) -> list[dict[str, str]]:
     """Return the conditions that a kubelet writes."""
     states = [
         ("PodReadyToStartContainers", True),
-        ("Initialized", initialized),
+        ("Initialized", True),
         ("Ready", ready),
         ("ContainersReady", ready),
     ]
@@ -293,6 +294,7 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
     """Return the status of a pod whose containers all run, and are ready as far as they can be."""
     now = timestamp()
     ready = all(container.gets_ready for container in pod.spec.containers)
+    running, completed = {"running": {"startedAt": now}}, {"terminated": _completed_status(now)}
     return {
         "phase": "Running",
         "podIP": ip,
@@ -302,21 +304,12 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
         "startTime": now,
         "conditions": pod_conditions(now, ready=ready),
         "initContainerStatuses": [
-            _container_status(
-                init_container.name, init_container.image, {"terminated": _completed_status(now)}
-            )
-            if init_container.restartPolicy != "Always"
-            else _container_status(init_container.name, init_container.image, {"running": {"startedAt": now}})
-            for init_container in pod.spec.initContainers
+            container_status(each.name, each.image, running if each.restartPolicy == "Always" else completed)
+            for each in pod.spec.initContainers
         ],
         "containerStatuses": [
-            {
-                **_container_status(
-                    container.name, container.image, {"running": {"startedAt": now}}, restarts
-                ),
-                "ready": container.gets_ready,
-            }
-            for container in pod.spec.containers
+            container_status(each.name, each.image, running, ready=each.gets_ready, restarts=restarts)
+            for each in pod.spec.containers
         ],
     }
 
@@ -331,24 +324,9 @@ def success_status(pod: Pod) -> dict[str, Any]:
     return {
         "conditions": ended,
         "containerStatuses": [
-            {
-                **_container_status(container.name, container.image, {"terminated": _completed_status(now)}),
-                "ready": False,
-            }
-            for container in pod.spec.containers
+            container_status(each.name, each.image, {"terminated": _completed_status(now)}, ready=False)
+            for each in pod.spec.containers
         ],
-    }
-
-
-def _container_status(name: str, image: str, state: dict[str, Any], restarts: int = 0) -> dict[str, Any]:
-    return {
-        "name": name,
-        "image": image,
-        "imageID": image,
-        "ready": True,
-        "started": "running" in state,
-        "restartCount": restarts,
-        "state": state,
     }
 
 

@@ -6,7 +6,6 @@ asked for anew before they end. It is called again and again while the pod lives
 
 import base64
 import logging
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +54,7 @@ class Volumes:
             if "hostPath" in volume:
                 continue
             if "emptyDir" in volume:
-                _make(place)
+                place.mkdir(parents=True, exist_ok=True)
                 continue
             source = next((name for name in _FILE_SOURCES if name in volume), None)
             if source is None:
@@ -145,18 +144,14 @@ def object_bytes(plural: str, document: Mapping[str, Any]) -> dict[str, bytes]:
     return files
 
 
-def _make(directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-
-
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
     """Make a directory hold exactly these files, each replaced at once."""
-    _make(directory)
+    directory.mkdir(parents=True, exist_ok=True)
     for path, content in files.items():
         target = directory / path
         if target.is_file() and target.read_bytes() == content:
             continue
-        _make(target.parent)
+        target.parent.mkdir(parents=True, exist_ok=True)
         fresh = target.with_name(f".{target.name}.new")
         fresh.touch(mode=0o600)
         fresh.write_bytes(content)
@@ -164,8 +159,3 @@ def write_files(directory: Path, files: Mapping[str, bytes]) -> None:
     for present in directory.rglob("*"):
         if present.is_file() and str(present.relative_to(directory)) not in files:
             present.unlink()
-
-
-def remove_directory(directory: Path) -> None:
-    """Remove a pod's directory."""
-    shutil.rmtree(directory, ignore_errors=True)

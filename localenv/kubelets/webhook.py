@@ -22,7 +22,7 @@ from localenv.kubelets.objects import ServiceAccount
 from localenv.kubelets.pod_identity import Patch, fargate_patches, identity_patches
 from localenv.kubelets.pod_identity_agent import PodIdentityAgent
 from localenv.kubernetes import ApiError, ApiUnreachable
-from localenv.kubernetes.aio import AsyncKubernetesApi, persist
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
 from localenv.kubernetes.reflector import Reflector
 
 log = logging.getLogger(__name__)
@@ -116,12 +116,8 @@ class Webhook:
         account = self._accounts.get(namespace, name)
         if account is not None:
             return account.metadata.annotations
-        try:
-            document = await self._api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return {}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
+        document = await ignoring(self._api.get(path), 404) or {"metadata": {}}
         annotations: dict[str, str] = document["metadata"].get("annotations") or {}
         return annotations
 

@@ -141,18 +141,11 @@ class KubernetesApi(Verbs[Object]):
         propagation: Propagation | None = None,
         grace_seconds: int | None = None,
         uid: str | None = None,
-        resource_version: str | None = None,
         missing_ok: bool = False,
     ) -> Object:
         """As `Verbs.delete`; with `missing_ok` an object that is gone already is no error."""
         try:
-            return super().delete(
-                path,
-                propagation=propagation,
-                grace_seconds=grace_seconds,
-                uid=uid,
-                resource_version=resource_version,
-            )
+            return super().delete(path, propagation=propagation, grace_seconds=grace_seconds, uid=uid)
         except ApiError as error:
             if not (missing_ok and error.status == 404):
                 raise

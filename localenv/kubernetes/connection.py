@@ -218,6 +218,30 @@ def read_kubeconfig(file: Path, context: str | None = None) -> tuple[str, bytes,
     return cluster["server"], authority, identity
 
 
+def kubeconfig(
+    endpoint: str, authority: bytes, user: Mapping[str, str], namespace: str = ""
+) -> dict[str, Any]:
+    """A kubeconfig with one cluster, one user and one context.
+
+    Args:
+        endpoint: URL of the API server.
+        authority: PEM of the certificate authority.
+        user: The user's entry: `client-certificate-data` and `client-key-data`, or `token`, or `tokenFile`.
+        namespace: What the context names for requests that name none; empty: nothing.
+    """
+    name = "nodeless-local"
+    cluster = {"server": endpoint, "certificate-authority-data": base64.b64encode(authority).decode()}
+    context = {"cluster": name, "user": name} | ({"namespace": namespace} if namespace else {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": dict(user)}],
+        "contexts": [{"name": name, "context": context}],
+        "current-context": name,
+    }
+
+
 def _entry(file: Path, document: Any, kind: str, name: str | None) -> dict[str, Any]:
     for one in document.get(f"{kind}s") or ():
         if one.get("name") == name:

@@ -94,7 +94,6 @@ class Verbs(ABC, Generic[AnswerT]):
         propagation: Propagation | None = None,
         grace_seconds: int | None = None,
         uid: str | None = None,
-        resource_version: str | None = None,
     ) -> AnswerT:
         """Ask for the deletion of an object; finalizers and grace periods may keep it for a while.
 
@@ -103,12 +102,11 @@ class Verbs(ABC, Generic[AnswerT]):
             propagation: What becomes of the objects it owns.
             grace_seconds: Instead of the object's own grace period; 0 removes a pod at once.
             uid: Refuse (409) when it is another object of the same name by now.
-            resource_version: Refuse (409) when it has changed.
         """
         options = _drop_absent(
             propagationPolicy=propagation,
             gracePeriodSeconds=grace_seconds,
-            preconditions=_drop_absent(uid=uid, resourceVersion=resource_version) or None,
+            preconditions=_drop_absent(uid=uid) or None,
         )
         return self.request("DELETE", path, body={"apiVersion": "v1", "kind": "DeleteOptions", **options})
 

@@ -141,7 +141,8 @@ class Lab(ABC):
         self.result.cost_before = self.view().cost_per_hour
         began = time.time()
         self.apply(file, replicas=replicas, **changes)
-        pending = self._first_pending(deployment, began)
+        self.api.wait(lambda: self.pods_of(deployment), timeout=30, what=f"pods of {deployment}")
+        pending = max(began, time.time() - 0.1)
         path = f"{DEPLOYMENTS}/{deployment}"
         self.expect(
             f"all {replicas} pods of {deployment} run",
@@ -153,19 +154,6 @@ class Lab(ABC):
         self.result.nodes = now.nodes
         self.result.cost_after = now.cost_per_hour
         self.result.timeline = timeline.timeline(self.log_lines(began), pending, running)
-
-    def _first_pending(self, deployment: str, began: float) -> float:
-        """When a pod of the deployment was first seen without a node; its beginning when none ever was."""
-
-        def waiting() -> bool:
-            pods = self.pods_of(deployment)
-            return bool(pods) and (
-                any(not pod["spec"].get("nodeName") for pod in pods)
-                or all(pod["spec"].get("nodeName") for pod in pods)
-            )
-
-        self.api.wait(waiting, timeout=30, what=f"pods of {deployment}")
-        return max(began, time.time() - 0.1)
 
     def pods_of(self, deployment: str) -> list[dict[str, Any]]:
         """The pods that carry the label `app=<deployment>`."""

@@ -13,7 +13,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 #: How long the SDK's thread may need to leave its loop once the engine is gone.
@@ -47,9 +46,7 @@ class InlineProgram:
         _NOISY.setLevel(logging.CRITICAL)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
         _NOISY.setLevel(self._level)
 

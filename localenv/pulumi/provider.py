@@ -12,7 +12,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import grpc
 from google.protobuf import empty_pb2
@@ -39,7 +40,27 @@ _THREADS = 48
 #: How long a call in flight may take to end once the server stops; calls that wait end at once.
 _GRACE_SECONDS = 5.0
 _MAX_MESSAGE_BYTES = 400 * 1024 * 1024
-ReplyT = TypeVar("ReplyT")
+CallT = TypeVar("CallT", bound=Callable[..., Any])
+
+
+def _guarded(call: CallT) -> CallT:
+    """What goes wrong in a call of the engine becomes a gRPC error whose first line is the cause."""
+
+    @wraps(call)
+    def guarded(self: Provider, request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return call(self, request, context)
+        except ResourceFailed as failed:
+            if failed.identity:
+                _attach_init_failure(context, failed)
+            context.abort(grpc.StatusCode.UNKNOWN, str(failed))
+        except NotImplementedError as missing:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(missing))
+        except Exception as error:
+            context.abort(grpc.StatusCode.UNKNOWN, _text(error))
+        raise AssertionError("abort raises")
+
+    return cast("CallT", guarded)
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -145,96 +166,80 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         # deletes, and several of them share this server. `AttachedProvider.stop` ends what waits.
         return empty_pb2.Empty()
 
+    @_guarded
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _run_guarded(context, lambda: _check_reply(self.check_configuration(wire.plain(request.news))))
+        return _check_reply(self.check_configuration(wire.plain(request.news)))
 
+    @_guarded
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         olds = wire.plain(request.old_inputs if request.HasField("old_inputs") else request.olds)
-        news = wire.plain(request.news)
-        return _run_guarded(context, lambda: _diff_reply(self.compare_configuration(olds, news)))
+        return _diff_reply(self.compare_configuration(olds, wire.plain(request.news)))
 
+    @_guarded
     def Configure(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            self.configure(wire.plain(request.args))
-            return provider_pb2.ConfigureResponse(
-                supportsPreview=True,
-                acceptSecrets=self.accepts_marks,
-                acceptResources=self.accepts_marks,
-                acceptOutputs=self.accepts_marks,
-            )
+        self.configure(wire.plain(request.args))
+        return provider_pb2.ConfigureResponse(
+            supportsPreview=True,
+            acceptSecrets=self.accepts_marks,
+            acceptResources=self.accepts_marks,
+            acceptOutputs=self.accepts_marks,
+        )
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            proposal = Proposal(
-                request.name or _name(request.urn), wire.plain(request.olds), request.randomSeed
-            )
-            return _check_reply(self.check(_token(request), wire.plain(request.news), proposal))
+        proposal = Proposal(request.name or _name(request.urn), wire.plain(request.olds), request.randomSeed)
+        return _check_reply(self.check(_token(request), wire.plain(request.news), proposal))
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Diff(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            old, new = wire.plain(request.old_inputs), wire.plain(request.news)
-            return _diff_reply(self.compare(_token(request), old, new))
+        old, new = wire.plain(request.old_inputs), wire.plain(request.news)
+        return _diff_reply(self.compare(_token(request), old, new))
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Create(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            token, inputs = _token(request), wire.plain(request.properties)
-            if request.preview:
-                return provider_pb2.CreateResponse(properties=wire.struct(self.foresee(token, inputs)))
-            self.before_create(request.urn)
-            identity, outputs = self.create(token, inputs, request.timeout)
-            return provider_pb2.CreateResponse(id=identity, properties=wire.struct(outputs))
+        token, inputs = _token(request), wire.plain(request.properties)
+        if request.preview:
+            return provider_pb2.CreateResponse(properties=wire.struct(self.foresee(token, inputs)))
+        self.before_create(request.urn)
+        identity, outputs = self.create(token, inputs, request.timeout)
+        return provider_pb2.CreateResponse(id=identity, properties=wire.struct(outputs))
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Read(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            token, inputs = _token(request), wire.plain(request.inputs)
-            outputs = self.read(token, request.id, inputs)
-            if outputs is None:
-                return provider_pb2.ReadResponse()
-            inputs = inputs or dict(self.inputs_of(token, outputs))
-            return provider_pb2.ReadResponse(
-                id=request.id, properties=wire.struct(outputs), inputs=wire.struct(inputs)
-            )
+        token, inputs = _token(request), wire.plain(request.inputs)
+        outputs = self.read(token, request.id, inputs)
+        if outputs is None:
+            return provider_pb2.ReadResponse()
+        inputs = inputs or dict(self.inputs_of(token, outputs))
+        return provider_pb2.ReadResponse(
+            id=request.id, properties=wire.struct(outputs), inputs=wire.struct(inputs)
+        )
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Update(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            token, new = _token(request), wire.plain(request.news)
-            change = Change(wire.plain(request.old_inputs), new, wire.plain(request.olds))
-            if request.preview:
-                foreseen = self.foresee_change(token, change)
-                return provider_pb2.UpdateResponse(properties=wire.struct(foreseen))
-            outputs = self.update(token, request.id, change, request.timeout)
-            return provider_pb2.UpdateResponse(properties=wire.struct(outputs))
+        token, new = _token(request), wire.plain(request.news)
+        change = Change(wire.plain(request.old_inputs), new, wire.plain(request.olds))
+        if request.preview:
+            foreseen = self.foresee_change(token, change)
+            return provider_pb2.UpdateResponse(properties=wire.struct(foreseen))
+        outputs = self.update(token, request.id, change, request.timeout)
+        return provider_pb2.UpdateResponse(properties=wire.struct(outputs))
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            inputs, state = wire.plain(request.old_inputs), wire.plain(request.properties)
-            self.delete(_token(request), request.id, inputs, state, request.timeout)
-            return empty_pb2.Empty()
+        inputs, state = wire.plain(request.old_inputs), wire.plain(request.properties)
+        self.delete(_token(request), request.id, inputs, state, request.timeout)
+        return empty_pb2.Empty()
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        def act() -> Any:
-            reply = provider_pb2.InvokeResponse()
-            getattr(reply, "return").CopyFrom(wire.struct(self.invoke(request.tok, wire.plain(request.args))))
-            return reply
+        reply = provider_pb2.InvokeResponse()
+        getattr(reply, "return").CopyFrom(wire.struct(self.invoke(request.tok, wire.plain(request.args))))
+        return reply
 
-        return _run_guarded(context, act)
-
+    @_guarded
     def Construct(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _run_guarded(context, lambda: self.construct(request))
+        return self.construct(request)
 
 
 class AttachedProvider:
@@ -254,21 +259,6 @@ class AttachedProvider:
         self.provider.cancelled.set()
         self._server.stop(grace=_GRACE_SECONDS).wait()
         self._pool.shutdown()
-
-
-def _run_guarded(context: grpc.ServicerContext, act: Callable[[], ReplyT]) -> ReplyT:
-    """Do it; what goes wrong becomes a gRPC error whose first line is the cause."""
-    try:
-        return act()
-    except ResourceFailed as failed:
-        if failed.identity:
-            _attach_init_failure(context, failed)
-        context.abort(grpc.StatusCode.UNKNOWN, str(failed))
-    except NotImplementedError as missing:
-        context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(missing))
-    except Exception as error:
-        context.abort(grpc.StatusCode.UNKNOWN, _text(error))
-    raise AssertionError("abort raises")
 
 
 def _attach_init_failure(context: grpc.ServicerContext, failed: ResourceFailed) -> None:

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from localenv.binaries import control_plane_binaries
-from localenv.control_plane import ControlPlane, flags
+from localenv.control_plane import ControlPlane
 from localenv.karpenter import karpenter_charts
 from localenv.kubernetes import KubernetesApi
+from localenv.kubernetes.connection import kubeconfig
 from localenv.ports import free_port
 from localenv.progress import StreamReport
 from tests.charts import karpenter_objects as left_by_karpenter
@@ -146,7 +147,7 @@ def controller(plane, api, aws_process, tmp_path) -> Iterator:
         account.close()
         file = tmp_path / "controller.kubeconfig"
         authority = plane.certificate_authority.read_bytes()
-        file.write_text(json.dumps(flags.kubeconfig(plane.endpoint, authority, {"token": token})))
+        file.write_text(json.dumps(kubeconfig(plane.endpoint, authority, {"token": token})))
         fields = {
             "metadata.namespace": NAMESPACE,
             "metadata.name": "karpenter-0",

@@ -8,7 +8,7 @@ Source: EC2 API reference, DescribeInstanceStatus.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,16 +17,15 @@ from localenv.aws import moto_instances
 from localenv.aws.calls import AwsError, Call, Handlers
 from localenv.aws.upstream.pages import page
 
-_STATUS_FILTERS = frozenset(
-    {
-        "availability-zone",
-        "event.code",
-        "instance-state-code",
-        "instance-state-name",
-        "instance-status.status",
-        "system-status.status",
-    }
-)
+#: What each filter compares.
+_STATUS_FILTERS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "availability-zone": lambda status: [status["AvailabilityZone"]],
+    "event.code": lambda status: [event["Code"] for event in status["Events"]],
+    "instance-state-code": lambda status: [str(status["InstanceState"]["Code"])],
+    "instance-state-name": lambda status: [status["InstanceState"]["Name"]],
+    "instance-status.status": lambda status: [status["InstanceStatus"]["Status"]],
+    "system-status.status": lambda status: [status["SystemStatus"]["Status"]],
+}
 
 
 def describe_instance_status(call: Call) -> dict[str, Any]:
@@ -71,15 +70,7 @@ def _status(call: Call, instance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has(status: Mapping[str, Any], name: str, values: list[str]) -> bool:
-    actual = {
-        "availability-zone": [status["AvailabilityZone"]],
-        "event.code": [event["Code"] for event in status["Events"]],
-        "instance-state-code": [str(status["InstanceState"]["Code"])],
-        "instance-state-name": [status["InstanceState"]["Name"]],
-        "instance-status.status": [status["InstanceStatus"]["Status"]],
-        "system-status.status": [status["SystemStatus"]["Status"]],
-    }[name]
-    return any(fnmatchcase(value, pattern) for value in actual for pattern in values)
+    return any(fnmatchcase(value, pattern) for value in _STATUS_FILTERS[name](status) for pattern in values)
 
 
 HANDLERS: Handlers = {("ec2", "DescribeInstanceStatus"): describe_instance_status}

@@ -14,6 +14,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from localenv.pulumi.aws.replacement import FORCE_NEW
+from localenv.pulumi.resources import Inputs, Resource
+
 # No proxy: the local AWS listens on loopback. The pool is as wide as the provider has threads.
 _CONFIG = Config(
     retries={"max_attempts": 2, "mode": "standard"},
@@ -70,29 +73,12 @@ class AwsClients:
                 )
             return self._clients[service]
 
-    @property
-    def ec2(self) -> Any:
-        return self.client("ec2")
-
-    @property
-    def iam(self) -> Any:
-        return self.client("iam")
-
-    @property
-    def eks(self) -> Any:
-        return self.client("eks")
-
-    @property
-    def sqs(self) -> Any:
-        return self.client("sqs")
-
-    @property
-    def events(self) -> Any:
-        return self.client("events")
-
-    @property
-    def ecr(self) -> Any:
-        return self.client("ecr")
+    ec2 = property(lambda clients: clients.client("ec2"))
+    iam = property(lambda clients: clients.client("iam"))
+    eks = property(lambda clients: clients.client("eks"))
+    sqs = property(lambda clients: clients.client("sqs"))
+    events = property(lambda clients: clients.client("events"))
+    ecr = property(lambda clients: clients.client("ecr"))
 
     def caller(self) -> Mapping[str, str]:
         """Account, ARN and user id of the credentials."""
@@ -112,6 +98,15 @@ class AwsClients:
         """Close all connections."""
         for client in self._clients.values():
             client.close()
+
+
+class AwsResource(Resource[AwsClients]):
+    """A resource whose rule in `FORCE_NEW` says what it takes besides `required` and `in_place`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if rule := FORCE_NEW.get(getattr(cls, "token", "")):
+            cls.optional, cls.conditions = (rule.inputs | cls.in_place) - cls.required, rule.conditions
 
 
 def error_code(error: ClientError) -> str:
@@ -147,3 +142,12 @@ def changed_tags(
     old, new = old or {}, new or {}
     removed = [key for key in old if key not in new]
     return removed, {key: value for key, value in new.items() if old.get(key) != value}
+
+
+def retag(old: Inputs, new: Inputs, untag: Callable[..., Any], tag: Callable[..., Any], **of: str) -> None:
+    """Give what `of` names the new tags, by calls that take `TagKeys`, and `Tags` as a list."""
+    removed, added = changed_tags(old.get("tags"), new.get("tags"))
+    if removed:
+        untag(**of, TagKeys=removed)
+    if added:
+        tag(**of, Tags=tag_list(added))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from localenv.pulumi.aws.clients import AwsClients, changed_tags, tag_list
-from localenv.pulumi.resources import Inputs, Outputs, Resource
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, changed_tags, tag_list
+from localenv.pulumi.resources import Inputs, Outputs
 
 
-class Ec2Resource(Resource[AwsClients]):
+class Ec2Resource(AwsResource):
     """A resource whose id is what EC2 calls it, and whose tags change in place."""
 
     in_place = frozenset({"tags"})
@@ -33,6 +33,16 @@ def tag_specifications(kind: str, inputs: Inputs) -> list[dict[str, Any]]:
 def present(**arguments: Any) -> dict[str, Any]:
     """The arguments that are given: boto3 takes no None."""
     return {key: value for key, value in arguments.items() if value is not None}
+
+
+def given(inputs: Inputs, *keys: str) -> dict[str, Any]:
+    """Those of the inputs that are given, for calls whose arguments have the same names."""
+    return present(**{key: inputs.get(key) for key in keys})
+
+
+def capitalized(inputs: Inputs, *keys: str) -> dict[str, Any]:
+    """Those of the inputs that are given, for calls that write `vpcId` as `VpcId`."""
+    return {key[0].upper() + key[1:]: value for key, value in given(inputs, *keys).items()}
 
 
 def arn(backend: AwsClients, kind: str, identity: str) -> str:

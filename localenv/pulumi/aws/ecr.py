@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from localenv.pulumi.aws.clients import AwsClients, changed_tags, tag_list, unless_gone
-from localenv.pulumi.aws.ec2 import present, with_tags
-from localenv.pulumi.resources import Inputs, Outputs, Resource
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, changed_tags, tag_list, unless_gone
+from localenv.pulumi.aws.ec2 import given, present, with_tags
+from localenv.pulumi.resources import Inputs, Outputs
 
 
-class Repository(Resource[AwsClients]):
+class Repository(AwsResource):
     """A repository of images; its id is its name."""
 
     token = "aws:ecr/repository:Repository"
-    optional = frozenset(
-        {
-            "name",
-            "encryptionConfigurations",
-            "forceDelete",
-            "imageScanningConfiguration",
-            "imageTagMutability",
-            "tags",
-        }
-    )
     in_place = frozenset({"forceDelete", "imageScanningConfiguration", "imageTagMutability", "tags"})
     computed = ("arn", "registryId", "repositoryUrl", "tagsAll")
     physical_name = "name"
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
-        encryption = [
-            present(
-                encryptionType=encryption_configuration.get("encryptionType"),
-                kmsKey=encryption_configuration.get("kmsKey"),
-            )
-            for encryption_configuration in inputs.get("encryptionConfigurations", [])
-        ]
+        configurations = inputs.get("encryptionConfigurations", [])
+        encryption = given(configurations[0], "encryptionType", "kmsKey") if configurations else None
         backend.ecr.create_repository(
-            **present(
-                repositoryName=inputs["name"],
-                imageScanningConfiguration=inputs.get("imageScanningConfiguration"),
-                imageTagMutability=inputs.get("imageTagMutability"),
-                encryptionConfiguration=encryption[0] if encryption else None,
-            ),
+            repositoryName=inputs["name"],
+            **given(inputs, "imageScanningConfiguration", "imageTagMutability"),
+            **present(encryptionConfiguration=encryption),
             tags=tag_list(inputs.get("tags")),
         )
         return str(inputs["name"])
@@ -83,7 +65,7 @@ class Repository(Resource[AwsClients]):
         )
 
 
-class LifecyclePolicy(Resource[AwsClients]):
+class LifecyclePolicy(AwsResource):
     """Which images a repository forgets; its id is the repository's name."""
 
     token = "aws:ecr/lifecyclePolicy:LifecyclePolicy"

@@ -2,78 +2,101 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from localenv.pulumi.aws.clients import AwsClients, unless_gone
-from localenv.pulumi.aws.ec2 import present, with_tags
-from localenv.pulumi.aws.eks_common import EksResource, instant, or_none, wait
-from localenv.pulumi.resources import Inputs, Outputs, Resource
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, unless_gone
+from localenv.pulumi.aws.ec2 import given, present, with_tags
+from localenv.pulumi.aws.eks_common import EksResource, instant, wait
+from localenv.pulumi.resources import Inputs, Outputs
+
+#: Inputs of an add-on that EKS takes under the same names.
+_ADDON_SETTINGS = ("addonVersion", "configurationValues", "serviceAccountRoleArn")
 
 
-class FargateProfile(EksResource):
+class ClusterPart(EksResource):
+    """What belongs to a cluster; its id is `cluster:part`.
+
+    Attributes:
+        kind: How the calls of EKS are named, such as `fargate_profile`.
+        key: The argument that names the part in them.
+        member: Where the part is in a reply.
+        waited_for: How messages name a part that has a status; others are ready, and gone, at once.
+    """
+
+    kind: ClassVar[str]
+    key: ClassVar[str]
+    member: ClassVar[str]
+    waited_for: ClassVar[str] = ""
+
+    def find(self, backend: AwsClients, identity: str) -> dict[str, Any] | None:
+        """What EKS says of the part; None when it is gone."""
+        reply = unless_gone(getattr(backend.eks, f"describe_{self.kind}"), **self.names(identity))
+        return reply[self.member] if reply else None
+
+    def names(self, identity: str) -> dict[str, str]:
+        """What names the part in calls of EKS."""
+        cluster, name = identity.split(":", 1)
+        return {"clusterName": cluster, self.key: name}
+
+    def finish(self, backend: AwsClients, identity: str, inputs: Inputs) -> None:
+        self.wait(backend, identity, "ACTIVE")
+
+    def wait(self, backend: AwsClients, identity: str, state: str | None) -> None:
+        """Wait until the status is `state`; None means until the part is gone."""
+        if self.waited_for:
+            wait(lambda: self.find(backend, identity), f"{self.waited_for} {identity}", state)
+
+    def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
+        # Only add-ons can be asked to preserve what they installed.
+        arguments = self.names(identity) | given(state, "preserve")
+        if unless_gone(getattr(backend.eks, f"delete_{self.kind}"), **arguments) is not None:
+            self.wait(backend, identity, None)
+
+
+class FargateProfile(ClusterPart):
     """A Fargate profile; its id is `cluster:profile`. Only its tags can change."""
 
     token = "aws:eks/fargateProfile:FargateProfile"
+    kind, key, member = "fargate_profile", "fargateProfileName", "fargateProfile"
+    waited_for = "Fargate profile"
     required = frozenset({"clusterName", "podExecutionRoleArn", "selectors"})
-    optional = frozenset({"fargateProfileName", "subnetIds", "tags"})
     in_place = frozenset({"tags"})
     computed = ("arn", "status", "tagsAll")
     physical_name = "fargateProfileName"
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
-        names = {"clusterName": inputs["clusterName"], "fargateProfileName": inputs["fargateProfileName"]}
         backend.eks.create_fargate_profile(
-            **names,
-            podExecutionRoleArn=inputs["podExecutionRoleArn"],
-            selectors=inputs["selectors"],
-            **present(subnets=inputs.get("subnetIds"), tags=inputs.get("tags")),
+            **given(inputs, *self.required, self.key, "tags"), **present(subnets=inputs.get("subnetIds"))
         )
-        return ":".join(names.values())
-
-    def finish(self, backend: AwsClients, identity: str, inputs: Inputs) -> None:
-        wait(lambda: _profile(backend, identity), f"Fargate profile {identity}", "ACTIVE")
+        return f"{inputs['clusterName']}:{inputs['fargateProfileName']}"
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
-        profile = _profile(backend, identity)
+        profile = self.find(backend, identity)
         if profile is None:
             return None
         return with_tags(inputs, {"arn": profile["fargateProfileArn"], "status": profile["status"]})
 
-    def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
-        cluster, name = identity.split(":", 1)
-        gone = unless_gone(backend.eks.delete_fargate_profile, clusterName=cluster, fargateProfileName=name)
-        if gone is not None:
-            wait(lambda: _profile(backend, identity), f"Fargate profile {identity}", None)
 
-
-class AccessEntry(EksResource):
+class AccessEntry(ClusterPart):
     """Lets a principal into a cluster; its id is `cluster:principal`."""
 
     token = "aws:eks/accessEntry:AccessEntry"
+    kind, key, member = "access_entry", "principalArn", "accessEntry"
     required = frozenset({"clusterName", "principalArn"})
-    optional = frozenset({"type", "userName", "kubernetesGroups", "tags"})
     in_place = frozenset({"userName", "kubernetesGroups", "tags"})
     computed = ("accessEntryArn", "createdAt", "modifiedAt", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         backend.eks.create_access_entry(
-            clusterName=inputs["clusterName"],
-            principalArn=inputs["principalArn"],
-            **present(
-                type=inputs.get("type"),
-                username=inputs.get("userName"),
-                kubernetesGroups=inputs.get("kubernetesGroups"),
-                tags=inputs.get("tags"),
-            ),
+            **given(inputs, *self.required, "type", "kubernetesGroups", "tags"),
+            **present(username=inputs.get("userName")),
         )
         return f"{inputs['clusterName']}:{inputs['principalArn']}"
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
-        cluster, principal = identity.split(":", 1)
-        reply = unless_gone(backend.eks.describe_access_entry, clusterName=cluster, principalArn=principal)
-        if reply is None:
+        entry = self.find(backend, identity)
+        if entry is None:
             return None
-        entry = reply["accessEntry"]
         outputs = {
             "accessEntryArn": entry["accessEntryArn"],
             "createdAt": instant(entry.get("createdAt")),
@@ -86,28 +109,20 @@ class AccessEntry(EksResource):
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
         super().update(backend, identity, old, new)
         if any(old.get(key) != new.get(key) for key in ("userName", "kubernetesGroups")):
-            cluster, principal = identity.split(":", 1)
             backend.eks.update_access_entry(
-                clusterName=cluster,
-                principalArn=principal,
+                **self.names(identity),
                 kubernetesGroups=new.get("kubernetesGroups", []),
                 **present(username=new.get("userName")),
             )
 
-    def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
-        cluster, principal = identity.split(":", 1)
-        unless_gone(backend.eks.delete_access_entry, clusterName=cluster, principalArn=principal)
 
-
-class AccessPolicyAssociation(Resource[AwsClients]):
+class AccessPolicyAssociation(AwsResource):
     token = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     required = frozenset({"clusterName", "principalArn", "policyArn", "accessScope"})
     computed = ("associatedAt", "modifiedAt")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
-        backend.eks.associate_access_policy(
-            **{key: inputs[key] for key in ("clusterName", "principalArn", "policyArn", "accessScope")}
-        )
+        backend.eks.associate_access_policy(**given(inputs, *self.required))
         return "#".join((inputs["clusterName"], inputs["principalArn"], inputs["policyArn"]))
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
@@ -133,53 +148,40 @@ class AccessPolicyAssociation(Resource[AwsClients]):
         )
 
 
-class PodIdentityAssociation(EksResource):
-    """Gives a service account a role; its id is the association's."""
+class PodIdentityAssociation(ClusterPart):
+    """Gives a service account a role; its id is `cluster:association`."""
 
     token = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+    kind, key, member = "pod_identity_association", "associationId", "association"
     required = frozenset({"clusterName", "namespace", "serviceAccount", "roleArn"})
-    optional = frozenset({"tags"})
     in_place = frozenset({"roleArn", "tags"})
     computed = ("associationArn", "associationId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
-        reply = backend.eks.create_pod_identity_association(
-            **{key: inputs[key] for key in self.required}, **present(tags=inputs.get("tags"))
-        )
+        reply = backend.eks.create_pod_identity_association(**given(inputs, *self.required, "tags"))
         return f"{inputs['clusterName']}:{reply['association']['associationId']}"
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
-        cluster, association = identity.split(":", 1)
-        reply = or_none(
-            backend.eks.describe_pod_identity_association, clusterName=cluster, associationId=association
-        )
-        if reply is None:
+        found = self.find(backend, identity)
+        if found is None:
             return None
-        found = reply["association"]
         outputs = {"associationArn": found["associationArn"], "associationId": found["associationId"]}
         return with_tags(inputs, outputs)
 
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
         super().update(backend, identity, old, new)
         if old.get("roleArn") != new["roleArn"]:
-            cluster, association = identity.split(":", 1)
-            backend.eks.update_pod_identity_association(
-                clusterName=cluster, associationId=association, roleArn=new["roleArn"]
-            )
-
-    def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
-        cluster, association = identity.split(":", 1)
-        unless_gone(
-            backend.eks.delete_pod_identity_association, clusterName=cluster, associationId=association
-        )
+            backend.eks.update_pod_identity_association(**self.names(identity), roleArn=new["roleArn"])
 
 
-class Addon(EksResource):
+class Addon(ClusterPart):
     """An add-on; its id is `cluster:addon`."""
 
     token = "aws:eks/addon:Addon"
+    kind, key, member = "addon", "addonName", "addon"
+    waited_for = "add-on"
     required = frozenset({"clusterName", "addonName"})
-    optional = frozenset(
+    in_place = frozenset(
         {
             "addonVersion",
             "configurationValues",
@@ -190,24 +192,17 @@ class Addon(EksResource):
             "tags",
         }
     )
-    in_place = optional
     computed = ("arn", "addonVersion", "createdAt", "modifiedAt", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
-        identity = f"{inputs['clusterName']}:{inputs['addonName']}"
         backend.eks.create_addon(
-            clusterName=inputs["clusterName"],
-            addonName=inputs["addonName"],
+            **given(inputs, *self.required, "tags"),
             **_addon_arguments(inputs, inputs.get("resolveConflictsOnCreate")),
-            **present(tags=inputs.get("tags")),
         )
-        return identity
-
-    def finish(self, backend: AwsClients, identity: str, inputs: Inputs) -> None:
-        wait(lambda: _addon(backend, identity), f"add-on {identity}", "ACTIVE")
+        return f"{inputs['clusterName']}:{inputs['addonName']}"
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
-        addon = _addon(backend, identity)
+        addon = self.find(backend, identity)
         if addon is None:
             return None
         outputs = {
@@ -220,45 +215,13 @@ class Addon(EksResource):
 
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
         super().update(backend, identity, old, new)
-        keys = ("addonVersion", "configurationValues", "serviceAccountRoleArn")
-        if all(old.get(key) == new.get(key) for key in keys):
+        if all(old.get(key) == new.get(key) for key in _ADDON_SETTINGS):
             return
-        cluster, name = identity.split(":", 1)
         backend.eks.update_addon(
-            clusterName=cluster,
-            addonName=name,
-            **_addon_arguments(new, new.get("resolveConflictsOnUpdate")),
+            **self.names(identity), **_addon_arguments(new, new.get("resolveConflictsOnUpdate"))
         )
-        wait(lambda: _addon(backend, identity), f"add-on {identity}", "ACTIVE")
-
-    def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
-        cluster, name = identity.split(":", 1)
-        gone = unless_gone(
-            backend.eks.delete_addon,
-            clusterName=cluster,
-            addonName=name,
-            **present(preserve=state.get("preserve")),
-        )
-        if gone is not None:
-            wait(lambda: _addon(backend, identity), f"add-on {identity}", None)
+        self.wait(backend, identity, "ACTIVE")
 
 
 def _addon_arguments(inputs: Inputs, resolve_conflicts: str | None) -> dict[str, Any]:
-    return present(
-        addonVersion=inputs.get("addonVersion"),
-        configurationValues=inputs.get("configurationValues"),
-        serviceAccountRoleArn=inputs.get("serviceAccountRoleArn"),
-        resolveConflicts=resolve_conflicts,
-    )
-
-
-def _profile(backend: AwsClients, identity: str) -> dict[str, Any] | None:
-    cluster, name = identity.split(":", 1)
-    reply = or_none(backend.eks.describe_fargate_profile, clusterName=cluster, fargateProfileName=name)
-    return reply["fargateProfile"] if reply else None
-
-
-def _addon(backend: AwsClients, identity: str) -> dict[str, Any] | None:
-    cluster, name = identity.split(":", 1)
-    reply = or_none(backend.eks.describe_addon, clusterName=cluster, addonName=name)
-    return reply["addon"] if reply else None
+    return given(inputs, *_ADDON_SETTINGS) | present(resolveConflicts=resolve_conflicts)

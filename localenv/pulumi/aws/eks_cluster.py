@@ -7,9 +7,8 @@ from typing import Any
 
 from localenv.pulumi import wire
 from localenv.pulumi.aws.clients import AwsClients, unless_gone
-from localenv.pulumi.aws.ec2 import present, with_tags
-from localenv.pulumi.aws.eks_common import EksResource, instant, or_none, wait
-from localenv.pulumi.aws.replacement import FORCE_NEW
+from localenv.pulumi.aws.ec2 import given, present, with_tags
+from localenv.pulumi.aws.eks_common import EksResource, instant, wait
 from localenv.pulumi.resources import Inputs, Outputs
 
 #: Where the program's `vpcConfig` and boto3's `resourcesVpcConfig` agree letter by letter.
@@ -27,18 +26,6 @@ class Cluster(EksResource):
 
     token = "aws:eks/cluster:Cluster"
     required = frozenset({"roleArn", "vpcConfig"})
-    optional = frozenset(
-        {
-            "name",
-            "version",
-            "accessConfig",
-            "bootstrapSelfManagedAddons",
-            "enabledClusterLogTypes",
-            "encryptionConfig",
-            "kubernetesNetworkConfig",
-            "tags",
-        }
-    )
     in_place = frozenset(
         {
             "version",
@@ -50,7 +37,6 @@ class Cluster(EksResource):
             "tags",
         }
     )
-    conditions = FORCE_NEW[token].conditions
     computed = (
         "arn",
         "endpoint",
@@ -72,14 +58,11 @@ class Cluster(EksResource):
             name=name,
             roleArn=inputs["roleArn"],
             resourcesVpcConfig=_vpc_config(inputs["vpcConfig"]),
+            **given(inputs, "version", "accessConfig", "bootstrapSelfManagedAddons"),
+            **given(inputs, "kubernetesNetworkConfig", "tags"),
             **present(
-                version=inputs.get("version"),
-                accessConfig=inputs.get("accessConfig"),
-                bootstrapSelfManagedAddons=inputs.get("bootstrapSelfManagedAddons"),
-                kubernetesNetworkConfig=inputs.get("kubernetesNetworkConfig"),
                 encryptionConfig=[inputs["encryptionConfig"]] if "encryptionConfig" in inputs else None,
                 logging=_logging(inputs) if inputs.get("enabledClusterLogTypes") else None,
-                tags=inputs.get("tags"),
             ),
         )
         return name
@@ -163,8 +146,7 @@ def _access_update(inputs: Inputs) -> dict[str, Any]:
 
 def _network_update(inputs: Inputs) -> dict[str, Any]:
     """Of the network only whether EKS balances load can change."""
-    network = inputs.get("kubernetesNetworkConfig") or {}
-    return present(elasticLoadBalancing=network.get("elasticLoadBalancing"))
+    return given(inputs.get("kubernetesNetworkConfig") or {}, "elasticLoadBalancing")
 
 
 def _logging(inputs: Inputs) -> dict[str, Any]:
@@ -176,5 +158,5 @@ def _logging(inputs: Inputs) -> dict[str, Any]:
 
 
 def _cluster(backend: AwsClients, name: str) -> dict[str, Any] | None:
-    reply = or_none(backend.eks.describe_cluster, name=name)
+    reply = unless_gone(backend.eks.describe_cluster, name=name)
     return reply["cluster"] if reply else None

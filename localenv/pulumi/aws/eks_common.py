@@ -10,10 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from localenv.pulumi.aws.clients import AwsClients, changed_tags, error_code
-from localenv.pulumi.resources import Inputs, Resource, ResourceFailed
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, changed_tags
+from localenv.pulumi.resources import Inputs, ResourceFailed
 
 _POLL_SECONDS = 0.1
 #: The real provider waits thirty minutes for a cluster, the longest of them.
@@ -22,7 +20,7 @@ _WAIT_SECONDS = 1800.0
 _MOVING = frozenset({"CREATING", "UPDATING", "DELETING", "PENDING"})
 
 
-class EksResource(Resource[AwsClients]):
+class EksResource(AwsResource):
     """A resource that has an ARN, tags by ARN, and a status to wait for."""
 
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
@@ -35,17 +33,6 @@ class EksResource(Resource[AwsClients]):
             backend.eks.untag_resource(resourceArn=arn, tagKeys=removed)
         if added:
             backend.eks.tag_resource(resourceArn=arn, tags=added)
-
-
-def or_none(call: Callable[..., Any], **arguments: Any) -> dict[str, Any] | None:
-    """The reply, or None when EKS knows nothing of the kind."""
-    try:
-        reply: dict[str, Any] = call(**arguments)
-        return reply
-    except ClientError as error:
-        if error_code(error) == "ResourceNotFoundException":
-            return None
-        raise
 
 
 def wait(look: Callable[[], dict[str, Any] | None], what: str, state: str | None) -> None:

@@ -104,21 +104,10 @@ def cluster_versions(backend: AwsClients, arguments: Inputs) -> Outputs:
         "id": backend.region,
         "region": backend.region,
         "clusterVersions": [
-            {
-                "clusterType": cluster_version["clusterType"],
-                "clusterVersion": cluster_version["clusterVersion"],
-                "controlPlaneComponentConfigs": [],
-                "controlPlaneScalingTiers": [],
-                "defaultPlatformVersion": cluster_version["defaultPlatformVersion"],
-                "defaultVersion": cluster_version["defaultVersion"],
-                "endOfExtendedSupportDate": cluster_version["endOfExtendedSupportDate"].isoformat(),
-                "endOfStandardSupportDate": cluster_version["endOfStandardSupportDate"].isoformat(),
-                "kubernetesPatchVersion": cluster_version["kubernetesPatchVersion"],
-                "releaseDate": cluster_version["releaseDate"].isoformat(),
-                "versionStatus": cluster_version["versionStatus"],
-            }
+            {"controlPlaneComponentConfigs": [], "controlPlaneScalingTiers": []}
+            | {key: value.isoformat() if key.endswith("Date") else value for key, value in found.items()}
             for page in pages
-            for cluster_version in page["clusterVersions"]
+            for found in page["clusterVersions"]
         ],
     }
 

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from localenv.pulumi.aws.clients import AwsClients, changed_tags, error_code, tag_list, unless_gone
-from localenv.pulumi.aws.ec2 import present, with_tags
-from localenv.pulumi.resources import Inputs, Outputs, Resource
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, retag, tag_list, unless_gone
+from localenv.pulumi.aws.ec2 import capitalized, present, with_tags
+from localenv.pulumi.resources import Inputs, Outputs
 
 #: A managed policy keeps at most five versions; the oldest has to go before a sixth.
 _MOST_VERSIONS = 5
 
 
-class Role(Resource[AwsClients]):
+class Role(AwsResource):
     """A role; its id is its name."""
 
     token = "aws:iam/role:Role"
     required = frozenset({"assumeRolePolicy"})
-    optional = frozenset(
-        {
-            "name",
-            "path",
-            "description",
-            "maxSessionDuration",
-            "permissionsBoundary",
-            "forceDetachPolicies",
-            "tags",
-        }
-    )
     in_place = frozenset(
         {
             "assumeRolePolicy",
@@ -45,14 +32,9 @@ class Role(Resource[AwsClients]):
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         backend.iam.create_role(
-            **present(
-                RoleName=inputs["name"],
-                AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
-                Path=inputs.get("path"),
-                Description=inputs.get("description"),
-                MaxSessionDuration=inputs.get("maxSessionDuration"),
-                PermissionsBoundary=inputs.get("permissionsBoundary"),
-            ),
+            RoleName=inputs["name"],
+            AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
+            **capitalized(inputs, "path", "description", "maxSessionDuration", "permissionsBoundary"),
             Tags=tag_list(inputs.get("tags")),
         )
         return str(inputs["name"])
@@ -83,11 +65,7 @@ class Role(Resource[AwsClients]):
             )
         if old.get("permissionsBoundary") != new.get("permissionsBoundary"):
             self._set_boundary(backend, identity, new.get("permissionsBoundary"))
-        removed, added = changed_tags(old.get("tags"), new.get("tags"))
-        if removed:
-            backend.iam.untag_role(RoleName=identity, TagKeys=removed)
-        if added:
-            backend.iam.tag_role(RoleName=identity, Tags=tag_list(added))
+        retag(old, new, backend.iam.untag_role, backend.iam.tag_role, RoleName=identity)
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         if state.get("forceDetachPolicies"):
@@ -108,12 +86,11 @@ class Role(Resource[AwsClients]):
             backend.iam.detach_role_policy(RoleName=identity, PolicyArn=policy["PolicyArn"])
 
 
-class RolePolicy(Resource[AwsClients]):
+class RolePolicy(AwsResource):
     """A policy inside a role; its id is `role:name`."""
 
     token = "aws:iam/rolePolicy:RolePolicy"
     required = frozenset({"role", "policy"})
-    optional = frozenset({"name"})
     in_place = frozenset({"policy"})
     physical_name = "name"
 
@@ -136,24 +113,20 @@ class RolePolicy(Resource[AwsClients]):
         unless_gone(backend.iam.delete_role_policy, RoleName=role, PolicyName=name)
 
 
-class Policy(Resource[AwsClients]):
+class Policy(AwsResource):
     """A managed policy; its id is its ARN, and a changed document becomes its default version."""
 
     token = "aws:iam/policy:Policy"
     required = frozenset({"policy"})
-    optional = frozenset({"name", "path", "description", "tags"})
     in_place = frozenset({"policy", "tags"})
     computed = ("arn", "policyId", "tagsAll")
     physical_name = "name"
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         reply = backend.iam.create_policy(
-            **present(
-                PolicyName=inputs["name"],
-                PolicyDocument=inputs["policy"],
-                Path=inputs.get("path"),
-                Description=inputs.get("description"),
-            ),
+            PolicyName=inputs["name"],
+            PolicyDocument=inputs["policy"],
+            **capitalized(inputs, "path", "description"),
             Tags=tag_list(inputs.get("tags")),
         )
         return str(reply["Policy"]["Arn"])
@@ -172,11 +145,7 @@ class Policy(Resource[AwsClients]):
             backend.iam.create_policy_version(
                 PolicyArn=identity, PolicyDocument=new["policy"], SetAsDefault=True
             )
-        removed, added = changed_tags(old.get("tags"), new.get("tags"))
-        if removed:
-            backend.iam.untag_policy(PolicyArn=identity, TagKeys=removed)
-        if added:
-            backend.iam.tag_policy(PolicyArn=identity, Tags=tag_list(added))
+        retag(old, new, backend.iam.untag_policy, backend.iam.tag_policy, PolicyArn=identity)
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         if unless_gone(backend.iam.get_policy, PolicyArn=identity) is None:
@@ -192,7 +161,7 @@ class Policy(Resource[AwsClients]):
         return sorted(old, key=lambda version: int(version.removeprefix("v")))
 
 
-class RolePolicyAttachment(Resource[AwsClients]):
+class RolePolicyAttachment(AwsResource):
     token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
     required = frozenset({"role", "policyArn"})
 
@@ -209,11 +178,10 @@ class RolePolicyAttachment(Resource[AwsClients]):
         unless_gone(backend.iam.detach_role_policy, RoleName=state["role"], PolicyArn=state["policyArn"])
 
 
-class InstanceProfile(Resource[AwsClients]):
+class InstanceProfile(AwsResource):
     """An instance profile with at most one role; its id is its name."""
 
     token = "aws:iam/instanceProfile:InstanceProfile"
-    optional = frozenset({"name", "path", "role", "tags"})
     in_place = frozenset({"role", "tags"})
     computed = ("arn", "uniqueId", "createDate", "tagsAll")
     physical_name = "name"
@@ -221,7 +189,7 @@ class InstanceProfile(Resource[AwsClients]):
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         name = str(inputs["name"])
         backend.iam.create_instance_profile(
-            **present(InstanceProfileName=name, Path=inputs.get("path")), Tags=tag_list(inputs.get("tags"))
+            InstanceProfileName=name, **capitalized(inputs, "path"), Tags=tag_list(inputs.get("tags"))
         )
         return name
 
@@ -245,11 +213,8 @@ class InstanceProfile(Resource[AwsClients]):
             self._empty(backend, identity)
             if "role" in new:
                 backend.iam.add_role_to_instance_profile(InstanceProfileName=identity, RoleName=new["role"])
-        removed, added = changed_tags(old.get("tags"), new.get("tags"))
-        if removed:
-            backend.iam.untag_instance_profile(InstanceProfileName=identity, TagKeys=removed)
-        if added:
-            backend.iam.tag_instance_profile(InstanceProfileName=identity, Tags=tag_list(added))
+        iam = backend.iam
+        retag(old, new, iam.untag_instance_profile, iam.tag_instance_profile, InstanceProfileName=identity)
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         self._empty(backend, identity)
@@ -263,12 +228,11 @@ class InstanceProfile(Resource[AwsClients]):
             )
 
 
-class OpenIdConnectProvider(Resource[AwsClients]):
+class OpenIdConnectProvider(AwsResource):
     """The identity provider that lets IAM trust a cluster's service accounts; its id is its ARN."""
 
     token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
     required = frozenset({"url", "clientIdLists"})
-    optional = frozenset({"thumbprintLists", "tags"})
     in_place = frozenset({"clientIdLists", "thumbprintLists", "tags"})
     computed = ("arn", "tagsAll")
 
@@ -301,22 +265,13 @@ class OpenIdConnectProvider(Resource[AwsClients]):
             backend.iam.remove_client_id_from_open_id_connect_provider(
                 OpenIDConnectProviderArn=identity, ClientID=client
             )
-        removed, added = changed_tags(old.get("tags"), new.get("tags"))
-        if removed:
-            backend.iam.untag_open_id_connect_provider(OpenIDConnectProviderArn=identity, TagKeys=removed)
-        if added:
-            backend.iam.tag_open_id_connect_provider(OpenIDConnectProviderArn=identity, Tags=tag_list(added))
+        untag, tag = backend.iam.untag_open_id_connect_provider, backend.iam.tag_open_id_connect_provider
+        retag(old, new, untag, tag, OpenIDConnectProviderArn=identity)
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         unless_gone(backend.iam.delete_open_id_connect_provider, OpenIDConnectProviderArn=identity)
 
 
 def _profile(backend: AwsClients, identity: str) -> dict[str, Any] | None:
-    try:
-        reply = backend.iam.get_instance_profile(InstanceProfileName=identity)
-    except ClientError as error:
-        if error_code(error) == "NoSuchEntity":
-            return None
-        raise
-    profile: dict[str, Any] = reply["InstanceProfile"]
-    return profile
+    reply = unless_gone(backend.iam.get_instance_profile, InstanceProfileName=identity)
+    return reply["InstanceProfile"] if reply else None

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from localenv.pulumi.aws.clients import AwsClients, changed_tags, tag_list, unless_gone
-from localenv.pulumi.aws.ec2 import present, with_tags
-from localenv.pulumi.resources import Inputs, Outputs, Resource
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, changed_tags, retag, tag_list, unless_gone
+from localenv.pulumi.aws.ec2 import capitalized, with_tags
+from localenv.pulumi.resources import Inputs, Outputs
 
 #: Inputs of a queue and what SQS calls them.
 _ATTRIBUTES = {
@@ -21,11 +21,10 @@ _ATTRIBUTES = {
 }
 
 
-class Queue(Resource[AwsClients]):
+class Queue(AwsResource):
     """A standard queue; its id is its URL."""
 
     token = "aws:sqs/queue:Queue"
-    optional = frozenset({"name", "tags", *_ATTRIBUTES})
     in_place = frozenset({"tags", *_ATTRIBUTES})
     computed = ("arn", "url", "tagsAll")
     physical_name = "name"
@@ -57,7 +56,7 @@ class Queue(Resource[AwsClients]):
         unless_gone(backend.sqs.delete_queue, QueueUrl=identity)
 
 
-class QueuePolicy(Resource[AwsClients]):
+class QueuePolicy(AwsResource):
     """Who may use a queue; its id is the queue's."""
 
     token = "aws:sqs/queuePolicy:QueuePolicy"
@@ -79,11 +78,10 @@ class QueuePolicy(Resource[AwsClients]):
         unless_gone(backend.sqs.set_queue_attributes, QueueUrl=identity, Attributes={"Policy": ""})
 
 
-class EventRule(Resource[AwsClients]):
+class EventRule(AwsResource):
     """A rule of the default event bus; its id is its name."""
 
     token = "aws:cloudwatch/eventRule:EventRule"
-    optional = frozenset({"name", "description", "eventPattern", "scheduleExpression", "tags"})
     in_place = frozenset({"description", "eventPattern", "scheduleExpression", "tags"})
     computed = ("arn", "tagsAll")
     physical_name = "name"
@@ -99,11 +97,7 @@ class EventRule(Resource[AwsClients]):
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
         self._put(backend, new)
         arn = backend.events.describe_rule(Name=identity)["Arn"]
-        removed, added = changed_tags(old.get("tags"), new.get("tags"))
-        if removed:
-            backend.events.untag_resource(ResourceARN=arn, TagKeys=removed)
-        if added:
-            backend.events.tag_resource(ResourceARN=arn, Tags=tag_list(added))
+        retag(old, new, backend.events.untag_resource, backend.events.tag_resource, ResourceARN=arn)
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         unless_gone(backend.events.delete_rule, Name=identity)
@@ -111,22 +105,15 @@ class EventRule(Resource[AwsClients]):
     @staticmethod
     def _put(backend: AwsClients, inputs: Inputs, **more: Any) -> None:
         backend.events.put_rule(
-            **present(
-                Name=inputs["name"],
-                Description=inputs.get("description"),
-                EventPattern=inputs.get("eventPattern"),
-                ScheduleExpression=inputs.get("scheduleExpression"),
-            ),
-            **more,
+            **capitalized(inputs, "name", "description", "eventPattern", "scheduleExpression"), **more
         )
 
 
-class EventTarget(Resource[AwsClients]):
+class EventTarget(AwsResource):
     """Where the events of a rule go; its id is `rule-target`."""
 
     token = "aws:cloudwatch/eventTarget:EventTarget"
     required = frozenset({"rule", "arn"})
-    optional = frozenset({"targetId"})
     in_place = frozenset({"arn"})
     physical_name = "targetId"
 

@@ -6,8 +6,7 @@ import time
 from typing import Any
 
 from localenv.pulumi.aws.clients import AwsClients, unless_gone
-from localenv.pulumi.aws.ec2 import Ec2Resource, arn, present, tag_specifications, with_tags
-from localenv.pulumi.aws.replacement import FORCE_NEW
+from localenv.pulumi.aws.ec2 import Ec2Resource, arn, capitalized, tag_specifications, with_tags
 from localenv.pulumi.resources import Inputs, Outputs, ResourceFailed
 
 _POLL_SECONDS = 0.1
@@ -18,14 +17,12 @@ _NAT_SECONDS = 600.0
 class Vpc(Ec2Resource):
     token = "aws:ec2/vpc:Vpc"
     required = frozenset({"cidrBlock"})
-    optional = frozenset({"enableDnsHostnames", "enableDnsSupport", "instanceTenancy", "tags"})
     in_place = frozenset({"enableDnsHostnames", "enableDnsSupport", "instanceTenancy", "tags"})
-    conditions = FORCE_NEW[token].conditions
     computed = ("arn", "ownerId", "defaultSecurityGroupId", "mainRouteTableId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         reply = backend.ec2.create_vpc(
-            **present(CidrBlock=inputs["cidrBlock"], InstanceTenancy=inputs.get("instanceTenancy")),
+            **capitalized(inputs, "cidrBlock", "instanceTenancy"),
             TagSpecifications=tag_specifications("vpc", inputs),
         )
         return str(reply["Vpc"]["VpcId"])
@@ -77,17 +74,12 @@ class Vpc(Ec2Resource):
 class Subnet(Ec2Resource):
     token = "aws:ec2/subnet:Subnet"
     required = frozenset({"vpcId", "cidrBlock"})
-    optional = frozenset({"availabilityZone", "mapPublicIpOnLaunch", "tags"})
     in_place = frozenset({"mapPublicIpOnLaunch", "tags"})
     computed = ("arn", "ownerId", "availabilityZone", "availabilityZoneId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         reply = backend.ec2.create_subnet(
-            **present(
-                VpcId=inputs["vpcId"],
-                CidrBlock=inputs["cidrBlock"],
-                AvailabilityZone=inputs.get("availabilityZone"),
-            ),
+            **capitalized(inputs, "vpcId", "cidrBlock", "availabilityZone"),
             TagSpecifications=tag_specifications("subnet", inputs),
         )
         return str(reply["Subnet"]["SubnetId"])
@@ -126,8 +118,7 @@ class Subnet(Ec2Resource):
 
 class InternetGateway(Ec2Resource):
     token = "aws:ec2/internetGateway:InternetGateway"
-    optional = frozenset({"vpcId", "tags"})
-    in_place = optional
+    in_place = frozenset({"vpcId", "tags"})
     computed = ("arn", "ownerId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -173,7 +164,6 @@ class InternetGateway(Ec2Resource):
 
 class Eip(Ec2Resource):
     token = "aws:ec2/eip:Eip"
-    optional = frozenset({"domain", "tags"})
     computed = ("arn", "allocationId", "publicIp", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -202,16 +192,11 @@ class Eip(Ec2Resource):
 class NatGateway(Ec2Resource):
     token = "aws:ec2/natGateway:NatGateway"
     required = frozenset({"subnetId"})
-    optional = frozenset({"allocationId", "connectivityType", "tags"})
     computed = ("networkInterfaceId", "privateIp", "publicIp", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         reply = backend.ec2.create_nat_gateway(
-            **present(
-                SubnetId=inputs["subnetId"],
-                AllocationId=inputs.get("allocationId"),
-                ConnectivityType=inputs.get("connectivityType"),
-            ),
+            **capitalized(inputs, "subnetId", "allocationId", "connectivityType"),
             TagSpecifications=tag_specifications("natgateway", inputs),
         )
         return str(reply["NatGateway"]["NatGatewayId"])

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from localenv.pulumi.aws.clients import AwsClients, unless_gone
-from localenv.pulumi.aws.ec2 import Ec2Resource, arn, present, tag_specifications, with_tags
-from localenv.pulumi.aws.replacement import FORCE_NEW
-from localenv.pulumi.resources import Inputs, Outputs, Resource, ResourceFailed
-
-#: Where a route leads: the input and EC2's parameter. Exactly one is given.
-_TARGETS = {
-    "gatewayId": "GatewayId",
-    "natGatewayId": "NatGatewayId",
-    "networkInterfaceId": "NetworkInterfaceId",
-    "transitGatewayId": "TransitGatewayId",
-    "vpcPeeringConnectionId": "VpcPeeringConnectionId",
-}
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, unless_gone
+from localenv.pulumi.aws.ec2 import Ec2Resource, arn, capitalized, present, tag_specifications, with_tags
+from localenv.pulumi.resources import Inputs, Outputs, ResourceFailed
 
 
 class RouteTable(Ec2Resource):
     token = "aws:ec2/routeTable:RouteTable"
     required = frozenset({"vpcId"})
-    optional = frozenset({"tags"})
     computed = ("arn", "ownerId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -41,17 +30,19 @@ class RouteTable(Ec2Resource):
         unless_gone(backend.ec2.delete_route_table, RouteTableId=identity)
 
 
-class Route(Resource[AwsClients]):
+class Route(AwsResource):
     """One route of a table; its id names the table and the destination."""
 
     token = "aws:ec2/route:Route"
     required = frozenset({"routeTableId", "destinationCidrBlock"})
-    optional = frozenset(_TARGETS)
-    in_place = frozenset(_TARGETS)
+    #: Where the route leads; exactly one is given.
+    in_place = frozenset(
+        {"gatewayId", "natGatewayId", "networkInterfaceId", "transitGatewayId", "vpcPeeringConnectionId"}
+    )
     computed = ("origin", "state")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
-        backend.ec2.create_route(**self._arguments(inputs))
+        backend.ec2.create_route(**capitalized(inputs, *self.required, *self.in_place))
         return f"r-{inputs['routeTableId']}-{inputs['destinationCidrBlock']}"
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
@@ -62,7 +53,7 @@ class Route(Resource[AwsClients]):
         return None
 
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
-        backend.ec2.replace_route(**self._arguments(new))
+        backend.ec2.replace_route(**capitalized(new, *self.required, *self.in_place))
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         unless_gone(
@@ -71,15 +62,8 @@ class Route(Resource[AwsClients]):
             DestinationCidrBlock=state["destinationCidrBlock"],
         )
 
-    @staticmethod
-    def _arguments(inputs: Inputs) -> dict[str, Any]:
-        return {
-            "RouteTableId": inputs["routeTableId"],
-            "DestinationCidrBlock": inputs["destinationCidrBlock"],
-        } | {parameter: inputs[key] for key, parameter in _TARGETS.items() if key in inputs}
 
-
-class RouteTableAssociation(Resource[AwsClients]):
+class RouteTableAssociation(AwsResource):
     token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     required = frozenset({"routeTableId", "subnetId"})
     in_place = frozenset({"routeTableId"})
@@ -120,35 +104,17 @@ class VpcEndpoint(Ec2Resource):
 
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
     required = frozenset({"vpcId", "serviceName"})
-    optional = frozenset(
-        {
-            "vpcEndpointType",
-            "routeTableIds",
-            "subnetIds",
-            "securityGroupIds",
-            "privateDnsEnabled",
-            "policy",
-            "tags",
-        }
-    )
     in_place = frozenset(
         {"routeTableIds", "subnetIds", "securityGroupIds", "privateDnsEnabled", "policy", "tags"}
     )
-    conditions = FORCE_NEW[token].conditions
     computed = ("arn", "ownerId", "state", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         reply = backend.ec2.create_vpc_endpoint(
-            **present(
-                VpcId=inputs["vpcId"],
-                ServiceName=inputs["serviceName"],
-                VpcEndpointType=inputs.get("vpcEndpointType", "Gateway"),
-                RouteTableIds=inputs.get("routeTableIds"),
-                SubnetIds=inputs.get("subnetIds"),
-                SecurityGroupIds=inputs.get("securityGroupIds"),
-                PrivateDnsEnabled=inputs.get("privateDnsEnabled"),
-                PolicyDocument=inputs.get("policy"),
-            ),
+            VpcEndpointType=inputs.get("vpcEndpointType", "Gateway"),
+            **capitalized(inputs, *self.required, "routeTableIds", "subnetIds", "securityGroupIds"),
+            **capitalized(inputs, "privateDnsEnabled"),
+            **present(PolicyDocument=inputs.get("policy")),
             TagSpecifications=tag_specifications("vpc-endpoint", inputs),
         )
         return str(reply["VpcEndpoint"]["VpcEndpointId"])
@@ -194,7 +160,7 @@ class VpcEndpoint(Ec2Resource):
                 )
 
 
-class Tag(Resource[AwsClients]):
+class Tag(AwsResource):
     """One tag on a resource that somebody else made."""
 
     token = "aws:ec2/tag:Tag"

@@ -9,16 +9,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from localenv.pulumi.aws.clients import AwsClients, error_code, unless_gone
-from localenv.pulumi.aws.ec2 import Ec2Resource, arn, tag_specifications, with_tags
-from localenv.pulumi.resources import Inputs, Outputs, Resource
-
-_RULE_SOURCES = frozenset({"cidrBlocks", "ipv6CidrBlocks", "prefixListIds", "self"})
+from localenv.pulumi.aws.clients import AwsClients, AwsResource, error_code, unless_gone
+from localenv.pulumi.aws.ec2 import Ec2Resource, arn, capitalized, tag_specifications, with_tags
+from localenv.pulumi.resources import Inputs, Outputs
 
 
 class SecurityGroup(Ec2Resource):
     token = "aws:ec2/securityGroup:SecurityGroup"
-    optional = frozenset({"name", "description", "vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags"})
     in_place = frozenset({"ingress", "egress", "revokeRulesOnDelete", "tags"})
     computed = ("arn", "ownerId", "tagsAll")
     physical_name = "name"
@@ -28,7 +25,7 @@ class SecurityGroup(Ec2Resource):
             GroupName=inputs["name"],
             # The text the real provider gives when the program gives none.
             Description=inputs.get("description", "Managed by Pulumi"),
-            **({"VpcId": inputs["vpcId"]} if "vpcId" in inputs else {}),
+            **capitalized(inputs, "vpcId"),
             TagSpecifications=tag_specifications("security-group", inputs),
         )
         return str(reply["GroupId"])
@@ -69,12 +66,11 @@ class SecurityGroup(Ec2Resource):
                 _authorize(backend, direction, identity, added)
 
 
-class SecurityGroupRule(Resource[AwsClients]):
+class SecurityGroupRule(AwsResource):
     """One rule of a group; like the real one it has no id on AWS, so its id is a digest of what it says."""
 
     token = "aws:ec2/securityGroupRule:SecurityGroupRule"
     required = frozenset({"type", "securityGroupId", "protocol", "fromPort", "toPort"})
-    optional = _RULE_SOURCES | {"sourceSecurityGroupId", "description"}
     in_place = frozenset({"description"})
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:

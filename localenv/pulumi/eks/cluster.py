@@ -69,14 +69,12 @@ class Cluster:
         parent: str,
         providers: Mapping[str, str],
         dependencies: Mapping[str, list[str]],
-        partition: str = "aws",
     ) -> None:
         refuse(inputs)
         self._monitor = monitor
         self._name = name
         self._inputs = inputs
         self._aws = providers.get("aws", "")
-        self._partition = partition
         #: URNs that the given inputs come from; the cluster and what is inside depends on them.
         self._given = sorted({urn for urns in dependencies.values() for urn in urns})
         self.component = monitor.component(TOKEN, name, parent, providers=providers)
@@ -299,11 +297,10 @@ class Cluster:
         return {"tags": tags} if tags else {}
 
     def _attach(self, name: str, role: Registered, policy: str, *, parent: str | None = None) -> None:
-        arn = f"arn:{self._partition}:iam::aws:policy/{policy}"
         attachment = self._resource(
             "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
             name,
-            {"role": role["name"], "policyArn": arn},
+            {"role": role["name"], "policyArn": f"arn:aws:iam::aws:policy/{policy}"},
             [role.urn],
             parent=parent,
         )

@@ -23,7 +23,7 @@ Rule = Callable[[KubernetesApi, Object], str | None]
 
 
 def _definition(api: KubernetesApi, obj: Object) -> str | None:
-    conditions = {condition["type"]: condition for condition in obj.get("status", {}).get("conditions") or []}
+    conditions = _conditions(obj)
     refused = conditions.get("NamesAccepted", {})
     if refused.get("status") == "False":
         raise ResourceFailed(f"names of {obj['metadata']['name']} are refused: {refused.get('message')}")
@@ -33,19 +33,14 @@ def _definition(api: KubernetesApi, obj: Object) -> str | None:
 
 
 def _deployment(api: KubernetesApi, obj: Object) -> str | None:
-    status, metadata = obj.get("status") or {}, obj["metadata"]
-    wanted = obj["spec"].get("replicas", 1)
-    seen = int(status.get("observedGeneration", 0)) >= int(metadata["generation"])
+    status, wanted = obj.get("status") or {}, obj["spec"].get("replicas", 1)
     counts = [status.get(key, 0) for key in ("updatedReplicas", "availableReplicas", "replicas")]
-    if seen and all(count == wanted for count in counts):
+    if _has_observed(obj) and all(count == wanted for count in counts):
         return None
-    available = status.get("availableReplicas", 0)
-    line = (
-        f"Deployment {metadata['namespace']}/{metadata['name']}: {available} of {wanted} replicas available"
-    )
+    line = f"{_name_of(obj)}: {status.get('availableReplicas', 0)} of {wanted} replicas available"
     reasons = [
         f"{condition['type']}: {condition.get('message', '')}"
-        for condition in status.get("conditions") or []
+        for condition in _conditions(obj).values()
         if condition["status"] == ("True" if condition["type"] == "ReplicaFailure" else "False")
     ]
     return "; ".join([line, *reasons, *_pod_reasons(api, obj)])

@@ -19,9 +19,6 @@ from localenv.pulumi.resources import Inputs, Outputs, Resource
 
 #: The type that Helm gives the Secrets of its releases.
 SECRET_TYPE = "helm.sh/release.v1"
-_OPTIONS = frozenset(
-    {"cleanupOnFail", "compat", "namespace", "repositoryOpts", "timeout", "values", "version"}
-)
 
 
 class Release(Resource[KubernetesApi]):
