@@ -431,14 +431,16 @@ class Consolidation:
             ):
                 return found
         if isinstance(better, str) and len(candidates) == 1 and self._may_become_several(candidates[0]):
-            solving = replace(solving, most_new_nodes=None)
+            self._thorough -= max(pods, _LEAST_PODS)
+            solving = replace(solving, most_new_nodes=pods)
             better, _ = self._replacement_by(solving, candidates, world, self._below(price))
         return found if isinstance(better, str) else better
 
     def _may_become_several(self, candidate: Candidate) -> bool:
         """Whether several nodes may be cheaper than one, for so few pods that the search is short."""
         bound = self._least_prices.of([candidate])
-        return len(candidate.pods) <= _FEW_PODS and bound < self._limit([candidate], 2)
+        pods = len(candidate.pods)
+        return pods <= min(self._thorough, _FEW_PODS) and bound < self._limit([candidate], 2)
 
     def _of_other_types(self, candidates: Sequence[Candidate]) -> Catalog:
         """What is cheaper than the candidates, but for their own types, of which no replacement is."""
