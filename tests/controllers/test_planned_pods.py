@@ -46,8 +46,8 @@ class Opening:
         return self.now
 
 
-def a_leader(written, nominator=None):
-    recorder = SimpleNamespace(publish=lambda event: True)
+def a_leader(written, nominator=None, publish=lambda event: True):
+    recorder = SimpleNamespace(publish=publish)
     return Provisioning(
         written.cluster,
         written,

@@ -6,10 +6,14 @@ from dataclasses import replace
 import pytest
 
 from nodeless.controllers.provisioning.terminating_pods import TerminatingPods
+from nodeless.model import events
 from nodeless.model.labels import GANG_SIZE
+from nodeless.operator.clock import wall_clock
 from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION
+from tests.controllers.test_planned_pods import Opening, Written, a_leader, come, named
 from tests.controllers.world import CLAIMS, a_pod, a_template, a_tight_pool
-from tests.scheduling.factories import NOW, pods, snapshot
+from tests.scheduling.factories import FAMILY, NOW, node, pods, pool, running, snapshot
+from tests.virtual_time import run_in_virtual_time
 
 (NEW,) = pods(1, "3", name="new")
 LATE = LONGEST_TERMINATION + 1
@@ -72,6 +76,86 @@ class TestHowLong:
 )
 def test_who_does_not_wait(what, pod):
     assert at(TerminatingPods(), 0, pod), what
+
+
+class Expecting(Opening):
+    """Knows where the last pass expects pods, and which of them wait."""
+
+    def expect(self, considered, places, waiting=()):
+        self.considered = {pod.key for pod in considered}
+        self.places, self.waiting = dict(places), set(waiting)
+
+
+@pytest.fixture
+def rolling(monkeypatch):
+    """A node without room, on which two pods terminate."""
+    old = pods(2, "3", name="old")
+    full = node("n1", "7", ready=True, provider_id="aws:///z1/i-n1")
+    return Written(snapshot(pool(), full, [running(pod, "n1") for pod in old]), FAMILY, patch=monkeypatch)
+
+
+def terminate(rolling, seconds=25):
+    for pod in rolling.snapshot.pods_on("n1"):
+        ends = wall_clock() + seconds
+        rolling.cluster.handle(events.PodSeen(replace(pod, deletion_timestamp=ends)))
+
+
+class TestPasses:
+    def test_pods_wait_each_with_an_event_and_a_place_that_is_kept(self, rolling):
+        async def scenario():
+            told, nominator = [], Expecting()
+            leader = a_leader(rolling, nominator, lambda event: told.append(event) or True)
+            terminate(rolling)
+            come(rolling, pods(2, "3", name="new"))
+            await leader.plan_once()
+            assert not rolling.snapshot.claims
+            assert (
+                nominator.places == leader._places == dict.fromkeys(("default/new-0", "default/new-1"), "n1")
+            )
+            assert nominator.waiting == set(nominator.places)
+            assert [event.reason for event in told] == ["WaitingForTermination"] * 2
+            assert rolling.snapshot.is_nominated("n1", wall_clock())
+
+        run_in_virtual_time(scenario())
+
+    @pytest.mark.parametrize("opening", [True, False])
+    def test_one_that_has_waited_long_enough_gets_a_node_and_the_other_waits_on(self, rolling, opening):
+        async def scenario():
+            nominator = Expecting()
+            nominator.now = opening
+            leader = a_leader(rolling, nominator)
+            terminate(rolling)
+            come(rolling, pods(2, "3", name="new"))
+            await leader.plan_once()
+            leader._terminating._since["new-0"] -= LATE
+            terminate(rolling)
+            await leader.plan_once()
+            assert list(named(rolling).values()) == [{"new-0"}]
+            assert nominator.waiting == {"default/new-1"}
+            assert nominator.considered == nominator.places.keys() == {"default/new-0", "default/new-1"}
+
+        run_in_virtual_time(scenario())
+
+    def test_a_gang_gets_its_nodes_at_once_and_an_ordinary_pod_waits(self, rolling):
+        async def scenario():
+            leader = a_leader(rolling, Expecting())
+            terminate(rolling)
+            come(rolling, [replace(pods(1, "3", name="gang")[0], annotations={GANG_SIZE: "1"})])
+            come(rolling, pods(1, "3", name="new"))
+            await leader.plan_once()
+            assert list(named(rolling).values()) == [{"gang-0"}]
+
+        run_in_virtual_time(scenario())
+
+    def test_where_they_do_not_end_in_time_all_get_nodes(self, rolling):
+        async def scenario():
+            leader = a_leader(rolling, Expecting())
+            terminate(rolling, seconds=-6)
+            come(rolling, pods(2, "3", name="new"))
+            await leader.plan_once()
+            assert {"new-0", "new-1"} == set().union(*named(rolling).values())
+
+        run_in_virtual_time(scenario())
 
 
 async def with_an_old_pod(rig, namespace, grace):

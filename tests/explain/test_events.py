@@ -28,7 +28,7 @@ def test_a_pod_on_an_existing_node_is_told_which():
 def test_a_pod_that_waits_for_others_to_terminate_is_told_so():
     assert waits("ip-10-0-1-2", 30.0) == (
         "Pod should schedule on ip-10-0-1-2 once the pods that terminate there are gone; "
-        "no node is launched for it for 30 s"
+        "a node is launched for it if it still waits after 30 s"
     )
 
 

@@ -10,7 +10,7 @@ from nodeless.explain.answers import answer
 from nodeless.explain.decisions import Situation
 from nodeless.model.labels import GANG_SIZE, PROVISIONER_NAME, ZONE
 from nodeless.model.nodes import REBOOTING, Condition
-from nodeless.model.pods import Owner
+from nodeless.model.pods import HostPort, Owner, PodResourceClaim
 from nodeless.model.resources import total
 from nodeless.scheduling import FEWEST_NODES, Policy, solve
 from nodeless.scheduling.capacity.terminating import (
@@ -61,6 +61,9 @@ def a_home(*things):
         ("of a DaemonSet", owned("DaemonSet"), "a new node"),
         ("a static pod", {"mirror": True}, "a new node"),
         ("its volume is free later", {"shape": {"claims": ("data",)}}, "a new node"),
+        ("so is one made for it", {"shape": {"ephemeral_volumes": (("data", None),)}}, "a new node"),
+        ("so is its device", {"shape": {"resource_claims": (PodResourceClaim("gpu", "one"),)}}, "a new node"),
+        ("its port is no amount", {"shape": {"host_ports": (HostPort("", 443, "TCP"),)}}, "a new node"),
         ("of a gang, which it is still part of", {"annotations": {GANG_SIZE: "2"}}, "a new node"),
         ("it does not terminate", {"deletion_timestamp": None}, "a new node"),
     ],
@@ -137,6 +140,25 @@ def test_who_has_room_now_does_not_wait_and_who_waits_has_none(seed):
     assert sum(now) <= max(free, 0)
     if waits:
         assert min(seen.pods[key].requests["cpu"] for key in waits) > free - sum(now)
+
+
+def test_the_pods_that_kube_scheduler_tries_first_get_the_room_that_is_free():
+    low, high, elsewhere, spare = (pods(1, "1", name=name)[0] for name in ("a", "b", "c", "d"))
+    spare = replace(spare, shape=replace(spare.shape, placeholder=True), priority=3)
+    asks = [low, replace(high, priority=1), replace(running(elsewhere, "n2"), priority=2), spare]
+    seen = snapshot(an_old_pod(), asks, node("n2", **READY), node("n1", "4", **READY))
+    assert waiting(seen, ["n1"], {pod.key: "n1" for pod in asks}).keys() == {
+        pod.key for pod in (low, elsewhere, spare)
+    }
+    more = snapshot(an_old_pod(), asks, node("n2", **READY), node("n1", "5", **READY))
+    assert waiting(more, ["n1"], {pod.key: "n1" for pod in asks}).keys() == {elsewhere.key, spare.key}
+
+
+def test_a_pod_that_has_ended_uses_no_room():
+    ended = replace(running(pods(1, "4", name="ended")[0], "n1"), phase="Succeeded")
+    small = pods(1, "1", name="small")[0]
+    seen = snapshot(an_old_pod(), ended, small, node("n1", "4", **READY))
+    assert not waiting(seen, ["n1"], {small.key: "n1"})
 
 
 class TestWhy:

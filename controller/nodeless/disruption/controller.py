@@ -191,7 +191,7 @@ class DisruptionMethods(DisruptionContext):
         if not some:
             return ()
         if self.scheduled.planning:
-            text = f"capacity for {self.scheduled.planning} waiting pods is being planned first"
+            text = f"{self.scheduled.planning} waiting pods get their capacity first"
             self.refuse(some, VerdictCode.PLANNING, text)
             return ()
         left = self.soon_left(DisruptionReason.UNDERUTILIZED)

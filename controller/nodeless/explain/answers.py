@@ -29,6 +29,7 @@ from nodeless.model.workloads import Workload, kind_called, with_kind_called, wo
 from nodeless.nodeclaim.checkpoints import instance_ends
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION, waiting, with_room_to_come
+from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.state.expected import planned_for
 from nodeless.state.protection import protection
 from nodeless.state.saving import plain
@@ -207,7 +208,7 @@ def _of_pod(
 ) -> Answer:
     pod = situation.snapshot.pods[key]
     subject = f"{key}, of {workload_of(pod)}, requests {amounts(pod.requests)}"
-    if (later := _after_termination(situation, plan, key)) and not pod.node_name:
+    if not pod.node_name and (later := _after_termination(situation, plan, key)):
         return Answer(subject, later)
     for refusal in plan.refusals:
         if refusal.pod == key:
@@ -236,10 +237,10 @@ def _of_pod(
 
 
 def _after_termination(situation: Situation, plan: Plan, key: str) -> tuple[str, ...]:
-    """On which terminating pods a pod waits for which a node would be launched, or none could be; nothing."""
+    """What a pod without room waits for where terminating pods leave it enough; nothing where they do not."""
     snapshot, now = situation.snapshot, situation.now
     freed, nodes = with_room_to_come(snapshot, now)
-    if not nodes or key in plan.placements:
+    if not nodes or key in plan.placements or gang_of(snapshot.pods[key], snapshot.gang_sizes):
         return ()
     home = waiting(snapshot, nodes, replace(situation, snapshot=freed).plan().placements).get(key)
     if home is None:

@@ -48,7 +48,7 @@ def waiting_for_termination(pods: int) -> str:
     """`3 pods wait for the room of pods that are terminating; ...`."""
     verb = "waits" if pods == 1 else "wait"
     return (
-        f"{count(pods, 'pod')} {verb} for the room of pods that are terminating; no node is launched for this"
+        f"{count(pods, 'pod')} {verb} for the room of pods that are terminating; no node is launched for them"
     )
 
 

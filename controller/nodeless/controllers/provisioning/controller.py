@@ -119,6 +119,8 @@ class Provisioning:
         self._resting = DeferredPods(metrics, recorder)
         self._tenants = Tenants()
         self._terminating = TerminatingPods()
+        #: Pods for which the last pass expected room that terminating ones would leave.
+        self._waited: frozenset[str] = frozenset()
         #: What plans were made without, as it was logged.
         self._faults: set[str] = set()
         self._log = logger("provisioner")
@@ -311,10 +313,7 @@ class Provisioning:
         without the room that is to come, and without those that may wait for it.
         """
         snapshot, now = asked.snapshot, asked.now
-        freed, nodes = with_room_to_come(snapshot, now)
-        situation = replace(asked, snapshot=freed)
-        plan = await asyncio.to_thread(situation.plan)
-        waits = waiting(snapshot, nodes, plan.placements)
+        situation, plan, waits = await asyncio.to_thread(_plan_with_room_to_come, asked)
         may_wait = {
             key: name
             for key, name in waits.items()
@@ -376,6 +375,8 @@ class Provisioning:
         kube-scheduler binds hundreds of pods within seconds, those of closed nodes on the open ones, too. Who
         has no room half way there has it in the end, as a rule: where the others were to go.
         """
+        if not self._waited.isdisjoint(node.pods):
+            return False
         places = {self._places.get(key, "") for key in node.pods}
         return bool(places) and all(place in snapshot.claims or place in snapshot.nodes for place in places)
 
@@ -474,6 +475,7 @@ class Provisioning:
         for node, name in zip(plan.new_nodes, claims, strict=True):
             places.update(dict.fromkeys(node.pods, name))
         places.update(waits)
+        self._waited = frozenset(waits)
         still = {key for key in self._places if (pod := snapshot.pods.get(key)) and not pod.node_name}
         refused = {refusal.pod for refusal in plan.refusals}
         self._places = {key: self._places[key] for key in still - refused} | places
@@ -552,6 +554,14 @@ class Provisioning:
         return self._recorder.publish(
             PublishEvent("pass", "Pod", pod.name, type_, reason, message, pod.namespace, pod.uid)
         )
+
+
+def _plan_with_room_to_come(asked: Situation) -> tuple[Situation, Plan, Mapping[str, str]]:
+    """The plan with the room of pods that are soon gone, its situation, and who waits for such room."""
+    freed, nodes = with_room_to_come(asked.snapshot, asked.now)
+    situation = replace(asked, snapshot=freed)
+    plan = situation.plan()
+    return situation, plan, waiting(asked.snapshot, nodes, plan.placements)
 
 
 def _has_other_labels(before: Snapshot, namespace: Namespace) -> bool:

@@ -180,7 +180,7 @@ class PodNominator:
         namespaces, found = Namespaces(snapshot), set(self._waiting)
         for place, keys in self._pods.items():
             if place:
-                pods = filter(None, map(snapshot.pods.get, keys))
+                pods = filter(None, map(snapshot.pods.get, keys - self._waiting))
                 found |= kept_from_their_node(pods, namespaces)
         return found
 

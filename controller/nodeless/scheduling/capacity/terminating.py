@@ -1,8 +1,8 @@
 """Room that is free in a moment: that of pods that terminate.
 
 A terminating pod keeps its requests until its containers have ended: about as long as its grace period at the
-most (`metadata.deletionTimestamp`). In a rollout that is what new pods wait for. A new node is no sooner
-there: on EKS it is Ready after 24 to 30 seconds (AWS's figures, in the README of
+most (`metadata.deletionTimestamp`). In a rollout that is what new pods wait for. A new node is there no
+sooner: on EKS it is Ready after 24 to 30 seconds (AWS's figures, in the README of
 awslabs/node-latency-for-k8s), and the default grace period is 30.
 """
 
@@ -36,8 +36,9 @@ def soon_gone(snapshot: Snapshot, now: float) -> frozenset[str]:
 
     Left out are those to whose room somebody else has a claim: pods of DaemonSets and StatefulSets, whose
     successors come only once they are gone, and pods on nodes to which kube-scheduler has nominated a pod
-    (they may be the victims of its preemption). Left out, too, are pods with volumes or claims on devices,
-    which are free later than the pod is gone, and members of gangs, which count as long as they are there.
+    (they may have been preempted for that pod). Left out, too, are pods with volumes or claims on devices,
+    which are free later than the pod is gone; pods with host ports, which are no amounts (`waiting`); and
+    members of gangs, which count as long as they are there.
     """
     going = [pod for pod in snapshot.pods.values() if _ends_soon(pod, now) and _frees_room(snapshot, pod)]
     if not going:
@@ -65,7 +66,7 @@ def _frees_room(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _holds_more_than_room(shape: PodShape) -> bool:
-    return bool(shape.claims or shape.ephemeral_volumes or shape.resource_claims)
+    return bool(shape.claims or shape.ephemeral_volumes or shape.resource_claims or shape.host_ports)
 
 
 def _without(snapshot: Snapshot, keys: Iterable[str]) -> Snapshot:
@@ -84,20 +85,28 @@ def waiting(snapshot: Snapshot, nodes: Iterable[str], placements: Mapping[str, s
     Args:
         snapshot: The cluster with all of its pods.
         nodes: The nodes on which room is to come.
-        placements: Pod key to node, as planned with that room. The pods that kube-scheduler tries first get
-            the room that is free.
+        placements: Pod key to node, as planned with that room. The room that is free goes to the pods that
+            kube-scheduler tries first; after them come those that it does not try, which run elsewhere still
+            or stand for pods that may come.
     """
     found: dict[str, str] = {}
-    for name in nodes:
+    placed: dict[str, list[Pod]] = {name: [] for name in nodes}
+    for key, name in placements.items():
+        if name in placed:
+            placed[name].append(snapshot.pods[key])
+    for name, pods in placed.items():
         free = _free(snapshot, snapshot.nodes[name])
-        placed = (snapshot.pods[key] for key, place in placements.items() if place == name)
-        for pod in sorted(placed, key=lambda each: (-each.priority, each.created_at, each.key)):
+        for pod in sorted(pods, key=_turn):
             left = subtract(free, pod.requests)
             if any(left[resource] < 0 for resource in pod.requests):
                 found[pod.key] = name
             else:
                 free = left
     return found
+
+
+def _turn(pod: Pod) -> tuple[bool, int, float, str]:
+    return bool(pod.node_name) or pod.shape.placeholder, -pod.priority, pod.created_at, pod.key
 
 
 def _free(snapshot: Snapshot, node: Node) -> Resources:
