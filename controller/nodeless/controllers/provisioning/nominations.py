@@ -22,6 +22,7 @@ others' when these are bound: what claims a whole node finds it free.
 
 kube-scheduler counts the pods that are nominated to a node as if they ran there. So pods that hard topology
 spread would keep from their node while others are nominated to it are not nominated (`nominated_spread`).
+Nor are pods whose room terminating ones still use (`scheduling.capacity.terminating`): they fit nowhere yet.
 
 A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
 others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its

@@ -7,14 +7,17 @@ awslabs/node-latency-for-k8s), and the default grace period is 30.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from functools import reduce
 
+from nodeless.model.events import PodGone
 from nodeless.model.nodes import Node
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.resources import Resources, subtract, total
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import initialized
 from nodeless.scheduling.pods.gangs import gang_of
+from nodeless.scheduling.pods.volumes import mounts
+from nodeless.state import apply
 
 #: Seconds from now within which a grace period must end.
 LONGEST_TERMINATION = 30.0
@@ -26,9 +29,8 @@ _DELETED_WITHIN = 5.0
 def with_room_to_come(snapshot: Snapshot, now: float) -> tuple[Snapshot, frozenset[str]]:
     """The cluster without the pods that are soon gone, and the names of their nodes."""
     gone = soon_gone(snapshot, now)
-    if not gone:
-        return snapshot, frozenset()
-    return _without(snapshot, gone), frozenset(snapshot.pods[key].node_name for key in gone)
+    freed = reduce(apply, map(PodGone, gone), snapshot)
+    return freed, frozenset(snapshot.pods[key].node_name for key in gone)
 
 
 def soon_gone(snapshot: Snapshot, now: float) -> frozenset[str]:
@@ -66,17 +68,7 @@ def _frees_room(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _holds_more_than_room(shape: PodShape) -> bool:
-    return bool(shape.claims or shape.ephemeral_volumes or shape.resource_claims or shape.host_ports)
-
-
-def _without(snapshot: Snapshot, keys: Iterable[str]) -> Snapshot:
-    pods, bound = snapshot.pods.mutate(), snapshot.pods_of_node.mutate()
-    for key in keys:
-        node_name = pods.pop(key).node_name
-        left = bound.pop(node_name) - {key}
-        if left:
-            bound[node_name] = left
-    return replace(snapshot, pods=pods.finish(), pods_of_node=bound.finish())
+    return mounts(shape) or bool(shape.resource_claims or shape.host_ports)
 
 
 def waiting(snapshot: Snapshot, nodes: Iterable[str], placements: Mapping[str, str]) -> dict[str, str]:
