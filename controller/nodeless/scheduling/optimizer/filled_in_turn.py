@@ -1,0 +1,218 @@
+"""Whether some nodes hold some pods: nodes are filled in turn, in every way that may lead to an answer.
+
+The smallest node comes first. Which pods are left is all that matters of a way to fill the nodes so far, so
+of ways that leave the same pods one is followed. A node is filled until no further pod has room, and with so
+much that the other nodes have room for the rest together: where nodes have little more room than the pods
+need, few ways are left. All ways are worked on at once, item by item.
+
+First few of them are followed, those that look best: where there is much room, they soon hold all pods. Then
+all are, unless they are too many. Where none was left out and none places all pods, the nodes do not hold
+them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeless.scheduling.optimizer.cover import Cover
+from nodeless.scheduling.optimizer.items import HostLimits
+from nodeless.scheduling.optimizer.patterns import Values
+from nodeless.scheduling.optimizer.work_budget import Effort
+from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.spread.sharing import ENDLESS
+
+#: Ways that are followed from node to node, and those that are begun on one node: first few, then all.
+_FEW, _ALL = (30, 1_000), (50_000, 100_000)
+#: The part of the effort that following all ways may take.
+_PART = 0.35
+#: Seconds for each amount of a way that is begun (`every_filling`).
+_AMOUNT = 15e-9
+
+Answer = tuple[bool | None, Amounts | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ways:
+    """Ways to fill the nodes so far; row by row."""
+
+    left: Amounts
+    """Pods of each item that have no place yet."""
+    spare: Amounts
+    """How much more room the other nodes have than these pods ask for, of each resource."""
+    before: NDArray[np.intp]
+    """Which way to fill the nodes before this goes on."""
+
+    def only(self, rows: NDArray[np.intp]) -> "_Ways":
+        return _Ways(self.left[rows], self.spare[rows], self.before[rows])
+
+
+class FilledInTurn:
+    """Whether some nodes hold some pods one by one, and how.
+
+    What it says is whether they do, None where that is not found out; and where they do, pods of each item on
+    each node, of shape (nodes, items).
+    """
+
+    def __init__(self, cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[int]) -> None:
+        """Prepare the search.
+
+        Args:
+            cover: The items, and what the shapes are.
+            hosts: What items allow beside each other on one node.
+            left: Pods of each item.
+            nodes: The shape of each node.
+        """
+        asked = np.flatnonzero(cover.requests.any(axis=0))
+        room: Amounts = np.maximum(cover.shapes.room[nodes][:, asked], 0)
+        largest = np.maximum(room.max(axis=0, initial=0), 1)
+        sizes = (cover.requests[:, asked] / largest).max(axis=1, initial=0.0)
+        items = np.flatnonzero(left)
+        self._items = items[np.argsort(-sizes[items], kind="stable")]
+        self._order = np.argsort((room / largest).sum(axis=1), kind="stable")
+        self._shape = left.shape
+        self._hosts = hosts
+        self._requests: Amounts = cover.requests[np.ix_(self._items, asked)]
+        self._room: Amounts = room[self._order]
+        self._allowed = cover.shapes.allowed[np.ix_(np.array(nodes)[self._order], self._items)]
+        self._needed: Amounts = left[self._items]
+        self._weights: Values = (self._requests / largest).sum(axis=1) ** 2
+        self._scale: Values = 1 / largest
+        self._elsewhere = self._later_nodes_hold()
+        self._spare: Amounts = self._room.sum(axis=0) - self._needed @ self._requests
+
+    def _later_nodes_hold(self) -> Amounts:
+        """How many pods of each item the nodes after each hold, if these are alone; shape (nodes, items)."""
+        hosts, requests = self._hosts, self._requests
+        own = np.where(hosts.adds, hosts.most, ENDLESS).min(axis=1, initial=ENDLESS)[self._items]
+        room = self._room[:, None, :] // np.maximum(requests, 1)
+        fits = np.where(requests > 0, room, ENDLESS).min(axis=2, initial=ENDLESS)
+        most: Amounts = np.where(self._allowed, np.minimum(np.minimum(fits, own), self._needed), 0)
+        later: Amounts = most[::-1].cumsum(axis=0)[::-1] - most
+        return later
+
+    def in_few_ways(self, effort: Effort) -> Answer:
+        """By the ways that look best; what that takes is taken from the effort."""
+        return (False, None) if (self._spare < 0).any() else self._follow(_FEW, effort, 0.0)
+
+    def in_all_ways(self, effort: Effort) -> Answer:
+        """By all ways, for a part of the effort, which is taken from it."""
+        return self._follow(_ALL, effort, effort.left * (1 - _PART))
+
+    def _follow(self, most: tuple[int, int], effort: Effort, least: float) -> Answer:
+        """Follow so many ways, until so much of the effort is left."""
+        ways = _Ways(self._needed[None, :], self._spare[None, :], np.zeros(1, dtype=np.intp))
+        path, left_out = [ways], False
+        for node in range(len(self._room)):
+            filled = self._fill(node, ways, most[1], effort, least)
+            if filled is None:
+                return None, None
+            ways, fewer = filled
+            left_out |= fewer
+            done = np.flatnonzero(~ways.left.any(axis=1))
+            if len(done):
+                return True, self._pods([*path, ways], int(done[0]))
+            ways = ways.only(_distinct(ways.left, self._needed))
+            if len(ways.left) > most[0]:
+                left_out = True
+                ways = ways.only(np.argsort(ways.left @ self._weights, kind="stable")[: most[0]])
+            path.append(ways)
+            if not len(ways.left):
+                break
+        return (None if left_out else False), None
+
+    def _fill(
+        self, node: int, ways: _Ways, most: int, effort: Effort, least: float
+    ) -> tuple[_Ways, bool] | None:
+        """Every way to fill one more node, and whether some are left out; None: not enough effort."""
+        begun = _Begun(ways, self._room[node], self._hosts)
+        later: Amounts = np.where(self._allowed[node], ways.left, 0) @ self._requests
+        left_out = False
+        for place in np.flatnonzero(self._allowed[node]).tolist():
+            item, request = int(self._items[place]), self._requests[place]
+            later = later - ways.left[begun.way, place][:, None] * request
+            fits = begun.fits(place, item, request)
+            each = fits + 1
+            total = int(each.sum())
+            effort.left -= _AMOUNT * total * (len(self._items) + len(request))
+            if effort.left <= least:
+                return None
+            rows = np.repeat(np.arange(len(fits)), each)
+            number = np.arange(total) - np.repeat(np.cumsum(each) - each, each)
+            # Room that is left when everything that may follow is on the node, too.
+            over = begun.room[rows] - number[:, None] * request - later[rows]
+            keep = (over <= ways.spare[begun.way[rows]]).all(axis=1)
+            keep &= begun.left[rows, place] - number <= self._elsewhere[node, place]
+            if not len(self._hosts.touched[item]):
+                keep &= (number == fits[rows]) | (over < request).any(axis=1)
+            rows, number, later = rows[keep], number[keep], later[rows[keep]]
+            begun.take(rows, number, place, item, request)
+            if len(rows) > most:
+                left_out = True
+                kept = np.sort(np.argsort(begun.room @ self._scale, kind="stable")[:most])
+                begun.keep(kept)
+                later = later[kept]
+        spare = ways.spare[begun.way] - begun.room
+        possible = np.flatnonzero((spare >= 0).all(axis=1))
+        return _Ways(begun.left, spare, begun.way).only(possible), left_out
+
+    def _pods(self, path: Sequence[_Ways], row: int) -> Amounts:
+        """The pods of each item on each node, of the way that a row of the last ways is."""
+        pods: Amounts = np.zeros((len(self._order), *self._shape), dtype=np.int64)
+        for place in range(len(path) - 1, 0, -1):
+            before = int(path[place].before[row])
+            pods[self._order[place - 1], self._items] = path[place - 1].left[before] - path[place].left[row]
+            row = before
+        return pods
+
+
+class _Begun:
+    """Ways to fill one node that are decided for some of the items; row by row."""
+
+    def __init__(self, ways: _Ways, room: Amounts, hosts: HostLimits) -> None:
+        number = len(ways.left)
+        self.way = np.arange(number)
+        self.left = ways.left
+        self.room: Amounts = np.broadcast_to(room, (number, len(room)))
+        self._hosts = hosts
+        self._counted: Amounts = np.zeros((number, hosts.count), dtype=np.int64)
+        self._most: Amounts = np.full((number, hosts.count), ENDLESS, dtype=np.int64)
+
+    def fits(self, place: int, item: int, request: Amounts) -> Amounts:
+        """How many pods of an item have room beside what is there, and are left."""
+        used, hosts = request > 0, self._hosts
+        room = (self.room[:, used] // request[used]).min(axis=1, initial=ENDLESS)
+        fits: Amounts = np.minimum(room, self.left[:, place])
+        if hosts.count:
+            spare = np.minimum(self._most, hosts.most[item]) - self._counted
+            fits = np.minimum(fits, np.where(hosts.adds[item], spare, ENDLESS).min(axis=1))
+            fits[(~hosts.adds[item] & (hosts.most[item] < self._counted)).any(axis=1)] = 0
+        return np.maximum(fits, 0)
+
+    def take(self, rows: NDArray[np.intp], number: Amounts, place: int, item: int, request: Amounts) -> None:
+        """Go on with copies of some rows, and so many pods of an item on each."""
+        self.keep(rows)
+        self.room = self.room - number[:, None] * request
+        self.left[:, place] -= number
+        if self._hosts.count:
+            self._counted += self._hosts.adds[item] * number[:, None]
+            self._most = np.minimum(
+                self._most, np.where(number[:, None] > 0, self._hosts.most[item], ENDLESS)
+            )
+
+    def keep(self, rows: NDArray[np.intp]) -> None:
+        """Go on with some rows."""
+        self.way, self.left, self.room = self.way[rows], self.left[rows], self.room[rows]
+        self._counted, self._most = self._counted[rows], self._most[rows]
+
+
+def _distinct(left: Amounts, most: Amounts) -> NDArray[np.intp]:
+    """One row of each kind, of amounts between 0 and the most of their column."""
+    base = 1
+    for amount in most.tolist():
+        base *= amount + 1
+    if base >= 1 << 63:
+        return np.sort(np.unique(left, axis=0, return_index=True)[1])
+    weights = np.cumprod([1, *(most[:-1] + 1)])
+    return np.sort(np.unique(left @ weights, return_index=True)[1])
