@@ -84,6 +84,7 @@ SETTINGS = [
     ({"nodeless": {"fewerNodesTolerance": 0.5}}, "nodeless.fewerNodesTolerance", "0.5"),
     ({"nodeless": {"evictionPrice": 0.002}}, "nodeless.evictionPrice", "0.002"),
     ({"nodeless": {"gangTimeout": "30m"}}, "nodeless.gangTimeout", "30m"),
+    ({"nodeless": {"terminationWait": "1m"}}, "nodeless.terminationWait", "1m"),
     ({"nodeless": {"timeBox": 0}}, "nodeless.timeBox", "0"),
     ({"nodeless": {"planAsBound": "never"}}, "nodeless.planAsBound", "never"),
     ({"nodeless": {"billParts": "volumes"}}, "nodeless.billParts", "volumes"),

@@ -46,7 +46,10 @@ class Opening:
         return self.now
 
 
-def a_leader(written, nominator=None, publish=lambda event: True):
+SETTINGS = GlobalSettings("demo")
+
+
+def a_leader(written, nominator=None, publish=lambda event: True, settings=SETTINGS):
     recorder = SimpleNamespace(publish=publish)
     return Provisioning(
         written.cluster,
@@ -54,7 +57,7 @@ def a_leader(written, nominator=None, publish=lambda event: True):
         written,
         recorder,
         written.metrics,
-        GlobalSettings("demo"),
+        settings,
         nominator=nominator,
     )
 

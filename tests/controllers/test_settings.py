@@ -61,6 +61,7 @@ TABLE = [
     ("nodeless.preferencePolicy", "preference_policy", "Respect", "Ignore", "Ignore", "Sometimes"),
     ("nodeless.minValuesPolicy", "min_values_policy", "Strict", "BestEffort", "BestEffort", "Loose"),
     ("nodeless.gangTimeout", "gang_timeout", 600.0, "30m", 1800.0, "soon"),
+    ("nodeless.terminationWait", "termination_wait", 30.0, "0s", 0.0, "soon"),
     ("nodeless.timeBox", "time_box", DEFAULT_TIME_BOX, "0", 0.0, "inf"),
     ("nodeless.priceAdjustments", "price_adjustments", (), '[{"percent": -9}]', (NINE_PERCENT_LESS,), "{}"),
     (

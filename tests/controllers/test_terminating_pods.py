@@ -9,20 +9,22 @@ from nodeless.controllers.provisioning.terminating_pods import TerminatingPods
 from nodeless.model import events
 from nodeless.model.labels import GANG_SIZE
 from nodeless.operator.clock import wall_clock
-from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION
+from nodeless.operator.settings import GlobalSettings
+from nodeless.scheduling import Policy
 from tests.controllers.test_planned_pods import Opening, Written, a_leader, come, named
 from tests.controllers.world import CLAIMS, a_pod, a_template, a_tight_pool
 from tests.scheduling.factories import FAMILY, NOW, node, pods, pool, running, snapshot
 from tests.virtual_time import run_in_virtual_time
 
 (NEW,) = pods(1, "3", name="new")
-LATE = LONGEST_TERMINATION + 1
+LONGEST = Policy().termination_wait
+LATE = LONGEST + 1
 
 
 def at(waits, after, pod=NEW, waiting=True):
     """A pass so many seconds later: whether the pod must not wait; then, whether it waits is noted."""
     seen = snapshot(pod)
-    answer = waits.must_not_wait(seen, pod.key, NOW + after)
+    answer = waits.must_not_wait(seen, pod.key, NOW + after, LONGEST)
     waits.note(seen, [pod.key] if waiting and not answer else [], NOW + after)
     return answer
 
@@ -31,7 +33,7 @@ class TestHowLong:
     def test_a_pod_waits_for_no_longer_than_a_node_takes(self):
         """Others terminate all the time, and others still take their room."""
         waits = TerminatingPods()
-        times = (0, 10, LONGEST_TERMINATION, LATE, LATE + 10)
+        times = (0, 10, LONGEST, LATE, LATE + 10)
         assert [at(waits, after) for after in times] == [False, False, False, True, True]
 
     def test_passes_in_which_it_does_not_wait_or_is_not_count_too(self):
@@ -133,6 +135,32 @@ class TestPasses:
             assert list(named(rolling).values()) == [{"new-0"}]
             assert nominator.waiting == {"default/new-1"}
             assert nominator.considered == nominator.places.keys() == {"default/new-0", "default/new-1"}
+
+        run_in_virtual_time(scenario())
+
+    def test_with_the_wait_set_to_zero_all_get_nodes_at_once(self, rolling):
+        async def scenario():
+            leader = a_leader(rolling, Expecting(), settings=GlobalSettings("demo", termination_wait=0.0))
+            terminate(rolling)
+            come(rolling, pods(2, "3", name="new"))
+            await leader.plan_once()
+            assert {"new-0", "new-1"} == set().union(*named(rolling).values())
+
+        run_in_virtual_time(scenario())
+
+    def test_with_a_longer_wait_pods_wait_longer_and_the_event_says_how_long(self, rolling):
+        async def scenario():
+            told, nominator = [], Expecting()
+            settings = GlobalSettings("demo", termination_wait=90.0)
+            leader = a_leader(rolling, nominator, lambda event: told.append(event) or True, settings)
+            terminate(rolling, seconds=80)
+            come(rolling, pods(2, "3", name="new"))
+            await leader.plan_once()
+            leader._terminating._since["new-0"] -= LATE
+            await leader.plan_once()
+            assert not rolling.snapshot.claims
+            assert nominator.waiting == {"default/new-0", "default/new-1"}
+            assert all("90 s" in event.message for event in told)
 
         run_in_virtual_time(scenario())
 

@@ -14,7 +14,6 @@ from nodeless.model.pods import HostPort, Owner, PodResourceClaim
 from nodeless.model.resources import total
 from nodeless.scheduling import FEWEST_NODES, Policy, solve
 from nodeless.scheduling.capacity.terminating import (
-    LONGEST_TERMINATION,
     soon_gone,
     waiting,
     with_room_to_come,
@@ -23,6 +22,7 @@ from tests.scheduling.factories import DEFAULT, FAMILY, NOW, claim, node, plan, 
 
 (NEW,) = pods(1, "3", name="new")
 READY = {"ready": True}
+LONGEST = Policy().termination_wait
 
 
 def terminating(pod, after=25, **fields):
@@ -43,7 +43,7 @@ def a_home(*things):
     """Where the plan puts the new pod once room that is to come counts."""
     seen = snapshot(NEW, pool(), *things)
     claim_names = Map({one.provider_id: name for name, one in seen.claims.items()})
-    seen, _ = with_room_to_come(replace(seen, claim_names=claim_names), NOW)
+    seen, _ = with_room_to_come(replace(seen, claim_names=claim_names), NOW, LONGEST)
     made = solve(seen, {DEFAULT: FAMILY}, Policy(packing=FEWEST_NODES))
     return "a new node" if made.new_nodes else made.placements[NEW.key]
 
@@ -52,8 +52,8 @@ def a_home(*things):
     ("what", "fields", "home"),
     [
         ("its grace period ends in a moment", {"after": 25}, "n1"),
-        ("the longest that is waited for", {"after": LONGEST_TERMINATION}, "n1"),
-        ("longer than a node takes", {"after": LONGEST_TERMINATION + 1}, "a new node"),
+        ("the longest that is waited for", {"after": LONGEST}, "n1"),
+        ("longer than a node takes", {"after": LONGEST + 1}, "a new node"),
         ("it is over, and the kubelet is at it", {"after": -5}, "n1"),
         ("it is over, and the pod is still there", {"after": -6}, "a new node"),
         ("of a ReplicaSet: its successor is there already", owned("ReplicaSet"), "n1"),
@@ -70,6 +70,14 @@ def a_home(*things):
 )
 def test_whose_room_is_counted(what, fields, home):
     assert a_home(an_old_pod(**fields), node("n1", **READY)) == home, what
+
+
+@pytest.mark.parametrize(
+    ("longest", "after", "counts"), [(0, 0, False), (0, -3, False), (90, 90, True), (5, 6, False)]
+)
+def test_how_long_pods_wait_is_a_setting_and_with_zero_none_does(longest, after, counts):
+    seen = snapshot(an_old_pod(after), node("n1", **READY))
+    assert bool(soon_gone(seen, NOW, longest)) == counts
 
 
 def test_without_it_a_node_would_be_launched():
@@ -108,16 +116,16 @@ def test_room_on_a_node_that_takes_no_pods_is_none(what, nodes):
 
 
 def test_a_pod_of_which_no_node_is_known_frees_nothing():
-    assert not soon_gone(snapshot(an_old_pod()), NOW)
+    assert not soon_gone(snapshot(an_old_pod()), NOW, LONGEST)
 
 
 def test_the_others_stay_where_they_are():
     (other,) = pods(1, "1", name="other")
     seen = snapshot(an_old_pod(), running(other, "n1"), node("n1", **READY), node("n2", **READY), pool())
-    left, nodes = with_room_to_come(seen, NOW)
+    left, nodes = with_room_to_come(seen, NOW, LONGEST)
     assert nodes == {"n1"}
     assert left == snapshot(running(other, "n1"), node("n1", **READY), node("n2", **READY), pool())
-    alone, _ = with_room_to_come(snapshot(an_old_pod(), node("n1", **READY)), NOW)
+    alone, _ = with_room_to_come(snapshot(an_old_pod(), node("n1", **READY)), NOW, LONGEST)
     assert alone == snapshot(node("n1", **READY))
 
 
@@ -130,7 +138,7 @@ def test_who_has_room_now_does_not_wait_and_who_waits_has_none(seed):
     stays = [running(pod, "n1") for pod in each[3:5]]
     asks = [replace(pod, priority=drawn.randint(0, 2)) for pod in each[5:]]
     seen = snapshot(ends, stays, asks, node("n1", str(drawn.randint(12, 24)), **READY), pool())
-    freed, nodes = with_room_to_come(seen, NOW)
+    freed, nodes = with_room_to_come(seen, NOW, LONGEST)
     placements = solve(freed, {DEFAULT: FAMILY}, Policy(packing=FEWEST_NODES)).placements
     waits = waiting(seen, nodes, placements)
     assert waits.items() <= placements.items()
@@ -162,8 +170,8 @@ def test_a_pod_that_has_ended_uses_no_room():
 
 
 class TestWhy:
-    def said_of(self, *things):
-        situation = Situation(snapshot(pool(), *things), {DEFAULT: FAMILY}, Policy(), NOW)
+    def said_of(self, *things, **choices):
+        situation = Situation(snapshot(pool(), *things), {DEFAULT: FAMILY}, Policy(**choices), NOW)
         return answer(situation, situation.plan(), NEW.key).lines
 
     def test_it_says_what_such_a_pod_waits_for(self):
@@ -184,3 +192,8 @@ class TestWhy:
 
     def test_it_speaks_of_a_node_where_that_is_sooner_there(self):
         assert "new node" in self.said_of(NEW, an_old_pod(after=60), node("n1", **READY))[0]
+
+    def test_it_follows_the_setting(self):
+        things = (NEW, an_old_pod(after=60), node("n1", **READY))
+        assert self.said_of(*things, termination_wait=60.0)[1] == ("is planned without their room after 60 s")
+        assert "new node" in self.said_of(*things, termination_wait=0.0)[0]

@@ -19,7 +19,8 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "BookingExpired": "Nothing, if the pods of the request are running. Otherwise create a new request.",
     "Failed": "Read the message. Create a corrected request or a new one. Kueue does this by itself.",
     "CapacityRevoked": "Create a new request. A node may have been lost. Look at the events of the nodes.",
-    "WaitingForTermination": "Nothing. If the pod still waits after 30 seconds, it is planned without that room.",
+    "WaitingForTermination": "Nothing. If the pod still waits after 30 seconds (`nodeless.terminationWait`), it is planned without "
+    "that room.",
     "Nominated": "Nothing. If the pod is still pending after a few minutes, look at the NodeClaim that the message names.",
     "FailedScheduling": "Read the message. It names one obstacle for each pool, and the smallest change that would help. Look up the code in brackets on this page. `nodeless why NAMESPACE/POD` shows the same information.",
     "FailedLaunch": "Read EC2's answer in the message. Then look up the NodeClaim's event from the same time.",

@@ -28,7 +28,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, kind_called, with_kind_called, workload_of, workloads_called
 from nodeless.nodeclaim.checkpoints import instance_ends
 from nodeless.scheduling.capacity.pricing import priced
-from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION, waiting, with_room_to_come
+from nodeless.scheduling.capacity.terminating import waiting, with_room_to_come
 from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.state.expected import planned_for
 from nodeless.state.protection import protection
@@ -238,8 +238,8 @@ def _of_pod(
 
 def _after_termination(situation: Situation, plan: Plan, key: str) -> tuple[str, ...]:
     """What a pod without room waits for where terminating pods leave it enough; nothing where they do not."""
-    snapshot, now = situation.snapshot, situation.now
-    freed, nodes = with_room_to_come(snapshot, now)
+    snapshot, longest = situation.snapshot, situation.policy.termination_wait
+    freed, nodes = with_room_to_come(snapshot, situation.now, longest)
     if not nodes or key in plan.placements or gang_of(snapshot.pods[key], snapshot.gang_sizes):
         return ()
     home = waiting(snapshot, nodes, replace(situation, snapshot=freed).plan().placements).get(key)
@@ -247,7 +247,7 @@ def _after_termination(situation: Situation, plan: Plan, key: str) -> tuple[str,
         return ()
     return (
         f"lands on {home}, once the pods that terminate there are gone",
-        f"is planned without their room after {LONGEST_TERMINATION:.0f} s",
+        f"is planned without their room after {longest:.0f} s",
     )
 
 

@@ -72,6 +72,11 @@ def gang_timeout(value: str) -> float:
     return duration(value or "10m")
 
 
+def termination_wait(value: str) -> float:
+    """Seconds, also none; half a minute where nothing is given."""
+    return 0.0 if value.rstrip("hms") == "0" else duration(value or "30s")
+
+
 def certificate_authority(value: str) -> str:
     """Base64 of a PEM with certificates, as kubeconfigs have it; empty for none."""
     try:

@@ -31,6 +31,7 @@ from nodeless.operator.setting_values import (
     optional_duration,
     refresh_interval,
     tags,
+    termination_wait,
     text,
     url,
 )
@@ -252,6 +253,10 @@ class GlobalSettings:
     gang_timeout: float = _setting(
         "nodeless.gangTimeout", gang_timeout, "10m", "",
         "How long nodeless keeps empty nodes for a gang that is not complete.")
+    termination_wait: float = _setting(
+        "nodeless.terminationWait", termination_wait, "30s", "",
+        "How long pods wait for the room of terminating pods, for example in a rollout, before nodeless "
+        "launches a node for them. 0 turns this off: nodes are launched at once.")
     time_box: float = _setting(
         "nodeless.timeBox", amount, "1", "",
         "Seconds for which a pass may search for a cheaper plan. 0 turns the search off.")

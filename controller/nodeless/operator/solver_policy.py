@@ -25,6 +25,7 @@ def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
         fewer_nodes_tolerance=settings.fewer_nodes_tolerance / 100,
         spot_interruptions=settings.spot_interruptions,
         time_box=settings.time_box,
+        termination_wait=settings.termination_wait,
         ignore_preferences=settings.preference_policy == "Ignore",
         min_values=settings.min_values_policy,
         as_bound={"always": True, "never": False}.get(settings.plan_as_bound, not nominates),

@@ -17,6 +17,9 @@ BEST_EFFORT = "BestEffort"
 DEFAULT_TIME_BOX = 1.0
 #: By how much of its price a plan may become dearer for fewer nodes.
 DEFAULT_TOLERANCE = 0.01
+#: Seconds that pods wait for the room of others. A new node is there no sooner: on EKS it is Ready after 24
+#: to 30 (AWS, in the README of awslabs/node-latency-for-k8s), and the default grace period is 30.
+DEFAULT_TERMINATION_WAIT = 30.0
 #: Seconds of work after which a pass ends with what it has.
 DEFAULT_DEADLINE = 8.0
 
@@ -77,6 +80,10 @@ class Policy:
     """Whether the plan is of a command that saves money (`capacity_choices`): pods that run off spot, and are
     better off so, get no place on spot; of others it does not matter."""
 
+    termination_wait: float = DEFAULT_TERMINATION_WAIT
+    """Seconds that a pod waits for the room of pods that terminate (`capacity.terminating`), in a pass of the
+    controller; 0: no pod does."""
+
     min_values: str = STRICT
     """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""
 
@@ -93,7 +100,7 @@ class Policy:
             raise ValueError(f"min_values is {self.min_values!r}; hint: use {STRICT} or {BEST_EFFORT}")
         if self.max_alternatives < 1:
             raise ValueError(f"max_alternatives is {self.max_alternatives}; hint: use 1 or more")
-        for name in ("node_fee", "time_box", "deadline", "fewer_nodes_tolerance"):
+        for name in ("node_fee", "time_box", "deadline", "fewer_nodes_tolerance", "termination_wait"):
             amount = getattr(self, name)
             if not 0 <= amount < float("inf"):
                 raise ValueError(f"{name} is {amount}; hint: use 0 or more")

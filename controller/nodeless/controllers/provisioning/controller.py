@@ -52,7 +52,7 @@ from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.solver_policy import policy_of
 from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
-from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION, waiting, with_room_to_come
+from nodeless.scheduling.capacity.terminating import waiting, with_room_to_come
 from nodeless.scheduling.pods.buffers import is_placeholder
 from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.scheduling.pods.requests import request_of
@@ -301,7 +301,7 @@ class Provisioning:
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         await self._note_pods(plan, snapshot, now)
         self._report(plan, snapshot, now)
-        self._report_waiting(waits, snapshot, now)
+        self._report_waiting(waits, snapshot, now, situation.policy.termination_wait)
         self._advisor.ask(situation, plan, solved)
         self._say_unusable(plan)
         return plan
@@ -312,12 +312,12 @@ class Provisioning:
         Each of these is given with its node. Where one that must not wait would have to, the plan is made
         without the room that is to come, and without those that may wait for it.
         """
-        snapshot, now = asked.snapshot, asked.now
+        snapshot, now, longest = asked.snapshot, asked.now, asked.policy.termination_wait
         situation, plan, waits = await asyncio.to_thread(_plan_with_room_to_come, asked)
         may_wait = {
             key: name
             for key, name in waits.items()
-            if not self._terminating.must_not_wait(snapshot, key, now)
+            if not self._terminating.must_not_wait(snapshot, key, now, longest)
         }
         if len(may_wait) < len(waits):
             situation = replace(asked, snapshot=without(snapshot, may_wait))
@@ -516,12 +516,14 @@ class Provisioning:
                 self._planned[name] = (*self.pods_of(name), key)
             self._tell(snapshot, key, "Normal", texts.NOMINATED, texts.placed(name, relaxed.get(key, ())))
 
-    def _report_waiting(self, waits: Mapping[str, str], snapshot: Snapshot, now: float) -> None:
+    def _report_waiting(
+        self, waits: Mapping[str, str], snapshot: Snapshot, now: float, longest: float
+    ) -> None:
         if waits:
             self._log.info(log_messages.waiting_for_termination(len(waits)))
         for key, name in sorted(waits.items()):
             self._cluster.handle(events.Nominated(name, now + self._nomination))
-            self._tell(snapshot, key, "Normal", texts.WAITING, texts.waits(name, LONGEST_TERMINATION))
+            self._tell(snapshot, key, "Normal", texts.WAITING, texts.waits(name, longest))
 
     def _say_refused(self, refusal: Refusal, helping: Sequence[str]) -> None:
         message = texts.failed_scheduling(refusal, helping)
@@ -558,7 +560,7 @@ class Provisioning:
 
 def _plan_with_room_to_come(asked: Situation) -> tuple[Situation, Plan, Mapping[str, str]]:
     """The plan with the room of pods that are soon gone, its situation, and who waits for such room."""
-    freed, nodes = with_room_to_come(asked.snapshot, asked.now)
+    freed, nodes = with_room_to_come(asked.snapshot, asked.now, asked.policy.termination_wait)
     situation = replace(asked, snapshot=freed)
     plan = situation.plan()
     return situation, plan, waiting(asked.snapshot, nodes, plan.placements)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.capacity.terminating import LONGEST_TERMINATION
 from nodeless.scheduling.pods.buffers import is_placeholder
 from nodeless.scheduling.pods.gangs import gang_of
 
@@ -15,10 +14,10 @@ class TerminatingPods:
         #: By uid of a pod without a node: since when it has waited for such room.
         self._since: dict[str, float] = {}
 
-    def must_not_wait(self, snapshot: Snapshot, key: str, now: float) -> bool:
+    def must_not_wait(self, snapshot: Snapshot, key: str, now: float, longest: float) -> bool:
         """Whether a pod of a snapshot gets no room that is not free yet.
 
-        One that has waited for `LONGEST_TERMINATION` seconds: others took the room, or whoever was to go did
+        One that has waited for the longest time, in seconds: others took the room, or whoever was to go did
         not. One that still runs on a node that is being removed, whose room is to be there before it is
         evicted. A member of a gang, which runs with all others or not at all. And a placeholder, whose buffer
         or provisioning request says that its room is there.
@@ -28,7 +27,7 @@ class TerminatingPods:
             bool(pod.node_name)
             or is_placeholder(key)
             or bool(gang_of(pod, snapshot.gang_sizes))
-            or not 0 <= now - self._since.get(pod.uid, now) <= LONGEST_TERMINATION
+            or not 0 <= now - self._since.get(pod.uid, now) <= longest
         )
 
     def note(self, snapshot: Snapshot, waiting: Iterable[str], now: float) -> None:

@@ -2,8 +2,7 @@
 
 A terminating pod keeps its requests until its containers have ended: about as long as its grace period at the
 most (`metadata.deletionTimestamp`). In a rollout that is what new pods wait for. A new node is there no
-sooner: on EKS it is Ready after 24 to 30 seconds (AWS's figures, in the README of
-awslabs/node-latency-for-k8s), and the default grace period is 30.
+sooner (`Policy.termination_wait`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,22 +18,20 @@ from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.scheduling.pods.volumes import mounts
 from nodeless.state import apply
 
-#: Seconds from now within which a grace period must end.
-LONGEST_TERMINATION = 30.0
 #: Seconds after a grace period within which a pod is deleted: the kubelet grants two more to containers whose
 #: preStop hook took all of it (`minimumGracePeriodInSeconds`), and the timestamp is cut to whole seconds.
 _DELETED_WITHIN = 5.0
 
 
-def with_room_to_come(snapshot: Snapshot, now: float) -> tuple[Snapshot, frozenset[str]]:
-    """The cluster without the pods that are soon gone, and the names of their nodes."""
-    gone = soon_gone(snapshot, now)
+def with_room_to_come(snapshot: Snapshot, now: float, longest: float) -> tuple[Snapshot, frozenset[str]]:
+    """The cluster without the pods that are soon gone (`soon_gone`), and the names of their nodes."""
+    gone = soon_gone(snapshot, now, longest)
     freed = reduce(apply, map(PodGone, gone), snapshot)
     return freed, frozenset(snapshot.pods[key].node_name for key in gone)
 
 
-def soon_gone(snapshot: Snapshot, now: float) -> frozenset[str]:
-    """Keys of the pods whose room other pods may use within about `LONGEST_TERMINATION` seconds.
+def soon_gone(snapshot: Snapshot, now: float, longest: float) -> frozenset[str]:
+    """Keys of the pods whose room other pods may use within so many seconds, about; with 0, of none.
 
     Left out are those to whose room somebody else has a claim: pods of DaemonSets and StatefulSets, whose
     successors come only once they are gone, and pods on nodes to which kube-scheduler has nominated a pod
@@ -42,16 +39,20 @@ def soon_gone(snapshot: Snapshot, now: float) -> frozenset[str]:
     which are free later than the pod is gone; pods with host ports, which are no amounts (`waiting`); and
     members of gangs, which count as long as they are there.
     """
-    going = [pod for pod in snapshot.pods.values() if _ends_soon(pod, now) and _frees_room(snapshot, pod)]
+    going = [
+        pod
+        for pod in snapshot.pods.values()
+        if longest and _ends_soon(pod, now, longest) and _frees_room(snapshot, pod)
+    ]
     if not going:
         return frozenset()
     claimed = {pod.nominated_node_name for pod in snapshot.pods.values() if not pod.node_name}
     return frozenset(pod.key for pod in going if pod.node_name not in claimed)
 
 
-def _ends_soon(pod: Pod, now: float) -> bool:
+def _ends_soon(pod: Pod, now: float, longest: float) -> bool:
     ends = pod.deletion_timestamp
-    return ends is not None and now - _DELETED_WITHIN <= ends <= now + LONGEST_TERMINATION
+    return ends is not None and now - _DELETED_WITHIN <= ends <= now + longest
 
 
 def _frees_room(snapshot: Snapshot, pod: Pod) -> bool:
