@@ -1,5 +1,6 @@
 """Given a pool's disruption budgets, how many of its nodes may go at once, and when?"""
 
+import calendar
 from datetime import UTC, datetime
 
 import pytest
@@ -16,6 +17,7 @@ from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_c
 from tests.scheduling.factories import NOW
 
 DISRUPTED = Taint("karpenter.sh/disrupted", "NoSchedule")
+ENDING = Condition(INSTANCE_TERMINATING, "True", INSTANCE_TERMINATING, "", NOW)
 
 
 def at(text):
@@ -86,8 +88,7 @@ def test_dn_04_nodes_that_are_being_rebooted_are_taken_off_whatever_the_reason()
 
 def test_dn_05_nodes_whose_instance_is_ending_count_neither_way():
     pool = a_node_pool(budgets=(Budget("50%"),))
-    ending = Condition(INSTANCE_TERMINATING, "True", INSTANCE_TERMINATING, "", NOW)
-    gone = node_of(pool, "gone", deletion_timestamp=NOW, conditions=(ending,))
+    gone = node_of(pool, "gone", deletion_timestamp=NOW, conditions=(ENDING,))
     found = allowance(cluster(pool, node_of(pool, "a"), node_of(pool, "b"), gone), pool, "Empty", NOW)
     assert (found.nodes, found.allowed, found.disrupted) == (2, 1, 0)
 
@@ -102,6 +103,26 @@ def test_a_budget_is_shared_by_all_moves_of_a_round():
     pool = a_node_pool(budgets=(Budget("1"),))
     seen = cluster(pool, node_of(pool, "a"), node_of(pool, "b"))
     assert len(only_command(decide(seen)).claims) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "fields", "goes"),
+    [
+        ("it has begun to leave and is soon gone", {"deletion_timestamp": NOW - 59}, True),
+        ("it has left for longer than a drain takes", {"deletion_timestamp": NOW - 60}, False),
+        ("it is marked, and nobody deletes it", {"node": {"taints": (DISRUPTED,)}}, False),
+        (
+            "its instance is ending: it counts neither way",
+            {"deletion_timestamp": NOW, "conditions": (ENDING,)},
+            True,
+        ),
+    ],
+)
+def test_a_command_is_chosen_while_the_node_that_holds_its_budget_is_soon_gone(what, fields, goes):
+    """It is looked at once more before it is done, and waits for the budget then."""
+    pool = a_node_pool(budgets=(Budget("1"),))
+    decisions = decide(cluster(pool, node_of(pool, "a"), node_of(pool, "gone", **fields)))
+    assert bool(decisions.commands) == goes, what
 
 
 @pytest.mark.parametrize(
@@ -122,6 +143,21 @@ def test_a_budget_is_shared_by_all_moves_of_a_round():
 )
 def test_a_schedule_strikes_as_cron_has_it_in_utc(schedule, after, strike):
     assert parse_schedule(schedule).next(at(after)) == at(strike)
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_months_have_the_first_three_letters_of_their_english_names(month):
+    name = calendar.month_name[month][:3].lower()
+    assert parse_schedule(f"0 0 1 {name} *").next(at("2026-01-01T00:00:00") - 1) == at(
+        f"2026-{month:02}-01T00:00:00"
+    )
+
+
+@pytest.mark.parametrize("day", range(7))
+def test_days_have_the_first_three_letters_of_their_english_names(day):
+    name = calendar.day_name[day][:3].lower()
+    monday = "2026-06-01T00:00:00"
+    assert parse_schedule(f"0 0 * * {name}").next(at(monday) - 1) == at(monday) + day * 86_400
 
 
 def test_a_schedule_that_never_strikes_is_never_active():
