@@ -85,6 +85,7 @@ SETTINGS = [
     ({"nodeless": {"evictionPrice": 0.002}}, "nodeless.evictionPrice", "0.002"),
     ({"nodeless": {"gangTimeout": "30m"}}, "nodeless.gangTimeout", "30m"),
     ({"nodeless": {"terminationWait": "1m"}}, "nodeless.terminationWait", "1m"),
+    ({"nodeless": {"terminationWait": 0}}, "nodeless.terminationWait", "0"),
     ({"nodeless": {"timeBox": 0}}, "nodeless.timeBox", "0"),
     ({"nodeless": {"planAsBound": "never"}}, "nodeless.planAsBound", "never"),
     ({"nodeless": {"billParts": "volumes"}}, "nodeless.billParts", "volumes"),

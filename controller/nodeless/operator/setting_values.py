@@ -73,8 +73,8 @@ def gang_timeout(value: str) -> float:
 
 
 def termination_wait(value: str) -> float:
-    """Seconds, also none; half a minute where nothing is given."""
-    return 0.0 if value.rstrip("hms") == "0" else duration(value or "30s")
+    """Seconds, 0 allowed; 30 where nothing is given."""
+    return 0.0 if value in ("0", "0s", "0m", "0h") else duration(value or "30s")
 
 
 def certificate_authority(value: str) -> str:

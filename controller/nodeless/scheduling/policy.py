@@ -81,8 +81,8 @@ class Policy:
     better off so, get no place on spot; of others it does not matter."""
 
     termination_wait: float = DEFAULT_TERMINATION_WAIT
-    """Seconds that a pod waits for the room of pods that terminate (`capacity.terminating`), in a pass of the
-    controller; 0: no pod does."""
+    """Seconds that a pod waits for the room of pods that terminate (`capacity.terminating`); 0: no
+    pod does."""
 
     min_values: str = STRICT
     """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""

@@ -2,7 +2,7 @@
 
 A terminating pod keeps its requests until its containers have ended: about as long as its grace period at the
 most (`metadata.deletionTimestamp`). In a rollout that is what new pods wait for. A new node is there no
-sooner (`Policy.termination_wait`).
+sooner than after the default of `Policy.termination_wait`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Ways that are followed from node to node, and those that are begun on one node: first few, then all.
 _FEW, _ALL = (30, 1_000), (50_000, 100_000)
-#: Ways that may be made at once of those that are begun: more would take too much memory.
+#: Rows that one step may make; more would take too much memory.
 _AT_ONCE = 400_000
 #: The part of the effort that following all ways may take.
 _PART = 0.35
@@ -127,7 +127,7 @@ class FilledInTurn:
     def _fill(
         self, node: int, ways: _Ways, most: int, effort: Effort, least: float
     ) -> tuple[_Ways, bool] | None:
-        """Every way to fill one more node, and whether some are left out; None: that takes too much."""
+        """Every way to fill one more node, and whether some are left out; None where it takes too much."""
         begun = _Begun(ways, self._room[node], self._hosts)
         later: Amounts = np.where(self._allowed[node], ways.left, 0) @ self._requests
         left_out = False
@@ -137,9 +137,10 @@ class FilledInTurn:
             fits = begun.fits(place, item, request)
             each = fits + 1
             total = int(each.sum())
-            effort.left -= _AMOUNT * total * (len(self._items) + len(request))
-            if total > _AT_ONCE or effort.left <= least:
+            takes = _AMOUNT * total * (len(self._items) + len(request))
+            if total > _AT_ONCE or effort.left - takes <= least:
                 return None
+            effort.left -= takes
             rows = np.repeat(np.arange(len(fits)), each)
             number = np.arange(total) - np.repeat(np.cumsum(each) - each, each)
             # Room that is left when everything that may follow is on the node, too.
