@@ -23,13 +23,13 @@ from nodeless.scheduling.capacity.highs import (
 )
 from nodeless.scheduling.optimizer.cover import Chosen, Cover
 from nodeless.scheduling.optimizer.every_filling import full_fillings
-from nodeless.scheduling.optimizer.filled_in_turn import Answer, FilledInTurn
+from nodeless.scheduling.optimizer.filled_in_turn import FilledInTurn, Held
 from nodeless.scheduling.optimizer.items import HostLimits
-from nodeless.scheduling.optimizer.work_budget import SEARCHING, Effort
+from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
 from nodeless.scheduling.spread.sharing import ENDLESS
 
-#: Nodes for each shape from which on the program, which knows that they are alike, is asked first.
+#: With so many nodes for each shape on average the program is asked first: it knows which are alike.
 _ALIKE = 3
 #: Nodes, and variables, of the program; nodes of its search tree.
 _NODES, _PLACES, _PLACES_TREE = 60, 900, 200
@@ -37,6 +37,8 @@ _NODES, _PLACES, _PLACES_TREE = 60, 900, 200
 _EACH_ALIKE = 600
 #: Seconds for a node of that tree, and each variable there; for fewer nodes none is begun.
 _NODE, _VARIABLE, _LEAST_TREE = 0.7e-3, 15e-6, 30
+#: How many times as much as in a program in fractions a simplex iteration takes, with all that goes with it.
+_SEARCHING = 2
 
 
 def on_chosen_nodes(
@@ -67,14 +69,14 @@ def on_chosen_nodes(
     return True, [Chosen(shape, row, 1) for shape, row in zip(every, pods, strict=True) if row.any()]
 
 
-def _placed(cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[int], effort: Effort) -> Answer:
+def _placed(cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[int], effort: Effort) -> Held:
     """Whether some nodes hold pods, and how (`FilledInTurn`)."""
     if len(nodes) > _NODES:
         return None, None
     search = FilledInTurn(cover, hosts, left, nodes)
     alike = len(nodes) >= _ALIKE * len(set(nodes))
 
-    def by_program(effort: Effort) -> Answer:
+    def by_program(effort: Effort) -> Held:
         return _by_program(cover, hosts, left, nodes, effort)
 
     in_turn = (search.in_few_ways, search.in_all_ways)
@@ -85,9 +87,7 @@ def _placed(cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[int]
     return None, None
 
 
-def _by_program(
-    cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[int], effort: Effort
-) -> Answer:
+def _by_program(cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[int], effort: Effort) -> Held:
     """The same, by an integer program."""
     program = _Places(cover, hosts, left, nodes, effort)
     tree = int(min(_PLACES_TREE, effort.left / (_VARIABLE * max(1, program.count))))
@@ -99,7 +99,7 @@ def _by_program(
     solver.passModel(rows.of_integers(nothing, nothing, upper, highspy.ObjSense.kMinimize))
     solver.run()
     effort.left -= _NODE * tree_of(solver)
-    effort.spend_solving(SEARCHING * iterations_of(solver), len(rows), program.count)
+    effort.spend_solving(_SEARCHING * iterations_of(solver), len(rows), program.count)
     values = whole_numbers(solver)
     if values is not None:
         return True, program.pods(values)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.optimizer.cover import Cover
-from nodeless.scheduling.optimizer.items import HostLimits
+from nodeless.scheduling.optimizer.items import HostCounts, HostLimits
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask
 from nodeless.scheduling.spread.sharing import ENDLESS
@@ -76,8 +76,7 @@ class _Begun:
         self._shape = shapes
         self._left: Amounts = room[shapes]
         self._filling: Amounts = np.zeros((len(shapes), len(needs)), dtype=np.int64)
-        self._counted: Amounts = np.zeros((len(shapes), hosts.count), dtype=np.int64)
-        self._most: Amounts = np.full((len(shapes), hosts.count), ENDLESS, dtype=np.int64)
+        self._counts = HostCounts(hosts, len(shapes))
         self.beside: set[int] = set()
         """The shapes that have too many fillings."""
 
@@ -106,9 +105,7 @@ class _Begun:
         rows, number = rows[keep], number[keep]
         self._take(rows, left[keep])
         self._filling[:, item] = number
-        self._counted = self._counted + self._hosts.adds[item] * number[:, None]
-        own = np.where(number[:, None] > 0, self._hosts.most[item], ENDLESS)
-        self._most = np.minimum(self._most, own)
+        self._counts.add(number, item)
         return True
 
     def _drop_many(self, fits: Amounts, most: Amounts) -> Amounts:
@@ -125,19 +122,16 @@ class _Begun:
     def _take(self, rows: NDArray[np.intp], left: Amounts) -> None:
         """Go on with copies of some rows."""
         self._shape, self._left, self._filling = self._shape[rows], left, self._filling[rows]
-        self._counted, self._most = self._counted[rows], self._most[rows]
+        self._counts.keep(rows)
 
     def _beside(self, item: int) -> Amounts:
         """How many pods of an item have room beside what is there, and are there at all."""
-        needs, hosts = self._needs[item], self._hosts
+        needs = self._needs[item]
         used = needs > 0
         room = (self._left[:, used] // needs[used]).min(axis=1, initial=ENDLESS)
         rest: Amounts = np.minimum(room, self._cover.needed[item] - self._filling[:, item])
-        if hosts.count:
-            spare = np.minimum(self._most, hosts.most[item]) - self._counted
-            rest = np.minimum(rest, np.where(hosts.adds[item], spare, ENDLESS).min(axis=1))
-            rest[(~hosts.adds[item] & (hosts.most[item] < self._counted)).any(axis=1)] = 0
-        return np.where(self._cover.shapes.allowed[self._shape, item], np.maximum(rest, 0), 0)
+        limited = self._counts.limited(rest, item)
+        return np.where(self._cover.shapes.allowed[self._shape, item], np.maximum(limited, 0), 0)
 
     def full(self) -> tuple[NDArray[np.intp], Amounts]:
         """Those beside which no pod has room."""

@@ -5,9 +5,9 @@ of ways that leave the same pods one is followed. A node is filled until no furt
 much that the other nodes have room for the rest together: where nodes have little more room than the pods
 need, few ways are left. All ways are worked on at once, item by item.
 
-First few of them are followed, those that look best: where there is much room, they soon hold all pods. Then
-all are, unless they are too many. Where none was left out and none places all pods, the nodes do not hold
-them.
+At first only a few are followed, those that look best: where there is much room, they soon hold all pods.
+Then all are, unless they are too many. Where none was left out and none places all pods, the nodes do not
+hold them.
 """
 
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.optimizer.cover import Cover
-from nodeless.scheduling.optimizer.items import HostLimits
+from nodeless.scheduling.optimizer.items import HostCounts, HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
 from nodeless.scheduling.spread.sharing import ENDLESS
 
-#: Ways that are followed from node to node, and those that are begun on one node: first few, then all.
+#: Ways that go on from node to node, and rows of one node, at most: of a few ways, and of all.
 _FEW, _ALL = (30, 1_000), (50_000, 100_000)
 #: Rows that one step may make; more would take too much memory.
 _AT_ONCE = 400_000
 #: The part of the effort that following all ways may take.
 _PART = 0.35
-#: Seconds for each amount of a way that is begun (`every_filling`).
+#: Seconds for each amount of a row that is made.
 _AMOUNT = 15e-9
 
-Answer = tuple[bool | None, Amounts | None]
+Held = tuple[bool | None, Amounts | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +42,9 @@ class _Ways:
     left: Amounts
     """Pods of each item that have no place yet."""
     spare: Amounts
-    """How much more room the other nodes have than these pods ask for, of each resource."""
+    """How much more room the nodes that are not filled yet have than these pods ask for, of each resource."""
     before: NDArray[np.intp]
-    """Which way to fill the nodes before this goes on."""
+    """The way, one node earlier, that each goes on with."""
 
     def only(self, rows: NDArray[np.intp]) -> "_Ways":
         return _Ways(self.left[rows], self.spare[rows], self.before[rows])
@@ -85,25 +85,31 @@ class FilledInTurn:
         self._spare: Amounts = self._room.sum(axis=0) - self._needed @ self._requests
 
     def _later_nodes_hold(self) -> Amounts:
-        """How many pods of each item the nodes after each hold, if these are alone; shape (nodes, items)."""
-        hosts, requests = self._hosts, self._requests
-        own = np.where(hosts.adds, hosts.most, ENDLESS).min(axis=1, initial=ENDLESS)[self._items]
+        """For each node the most pods of each item that those after it hold, if they hold nothing else."""
+        requests = self._requests
+        own = self._hosts.alone()[self._items]
         room = self._room[:, None, :] // np.maximum(requests, 1)
         fits = np.where(requests > 0, room, ENDLESS).min(axis=2, initial=ENDLESS)
         most: Amounts = np.where(self._allowed, np.minimum(np.minimum(fits, own), self._needed), 0)
         later: Amounts = most[::-1].cumsum(axis=0)[::-1] - most
         return later
 
-    def in_few_ways(self, effort: Effort) -> Answer:
+    def in_few_ways(self, effort: Effort) -> Held:
         """By the ways that look best; what that takes is taken from the effort."""
         return (False, None) if (self._spare < 0).any() else self._follow(_FEW, effort, 0.0)
 
-    def in_all_ways(self, effort: Effort) -> Answer:
+    def in_all_ways(self, effort: Effort) -> Held:
         """By all ways, for a part of the effort, which is taken from it."""
         return self._follow(_ALL, effort, effort.left * (1 - _PART))
 
-    def _follow(self, most: tuple[int, int], effort: Effort, least: float) -> Answer:
-        """Follow so many ways, until so much of the effort is left."""
+    def _follow(self, most: tuple[int, int], effort: Effort, least: float) -> Held:
+        """Follow some ways.
+
+        Args:
+            most: Ways that go on to the next node, and rows of one node, at most.
+            effort: What it takes is taken from it.
+            least: How much of the effort stays.
+        """
         ways = _Ways(self._needed[None, :], self._spare[None, :], np.zeros(1, dtype=np.intp))
         path, left_out = [ways], False
         for node in range(len(self._room)):
@@ -178,36 +184,25 @@ class _Begun:
         self.way = np.arange(number)
         self.left = ways.left
         self.room: Amounts = np.broadcast_to(room, (number, len(room)))
-        self._hosts = hosts
-        self._counted: Amounts = np.zeros((number, hosts.count), dtype=np.int64)
-        self._most: Amounts = np.full((number, hosts.count), ENDLESS, dtype=np.int64)
+        self._counts = HostCounts(hosts, number)
 
     def fits(self, place: int, item: int, request: Amounts) -> Amounts:
         """How many pods of an item have room beside what is there, and are left."""
-        used, hosts = request > 0, self._hosts
+        used = request > 0
         room = (self.room[:, used] // request[used]).min(axis=1, initial=ENDLESS)
-        fits: Amounts = np.minimum(room, self.left[:, place])
-        if hosts.count:
-            spare = np.minimum(self._most, hosts.most[item]) - self._counted
-            fits = np.minimum(fits, np.where(hosts.adds[item], spare, ENDLESS).min(axis=1))
-            fits[(~hosts.adds[item] & (hosts.most[item] < self._counted)).any(axis=1)] = 0
-        return np.maximum(fits, 0)
+        return self._counts.limited(np.minimum(room, self.left[:, place]), item)
 
     def take(self, rows: NDArray[np.intp], number: Amounts, place: int, item: int, request: Amounts) -> None:
         """Go on with copies of some rows, and so many pods of an item on each."""
         self.keep(rows)
         self.room = self.room - number[:, None] * request
         self.left[:, place] -= number
-        if self._hosts.count:
-            self._counted += self._hosts.adds[item] * number[:, None]
-            self._most = np.minimum(
-                self._most, np.where(number[:, None] > 0, self._hosts.most[item], ENDLESS)
-            )
+        self._counts.add(number, item)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Go on with some rows."""
         self.way, self.left, self.room = self.way[rows], self.left[rows], self.room[rows]
-        self._counted, self._most = self._counted[rows], self._most[rows]
+        self._counts.keep(rows)
 
 
 def _distinct(left: Amounts, most: Amounts) -> NDArray[np.intp]:

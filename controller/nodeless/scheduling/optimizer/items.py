@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodeless.model.identity import Identity
 from nodeless.model.labels import HOSTNAME
@@ -159,6 +160,40 @@ class HostLimits:
                 self.most[index, topology_groups[key]] = limit
         self.touched = [np.flatnonzero(self.adds[i] | (self.most[i] < ENDLESS)) for i in range(len(items))]
         """The topology groups that matter to each item."""
+
+    def alone(self) -> Amounts:
+        """How many pods of each item a node may hold that holds nothing else."""
+        most: Amounts = np.where(self.adds, self.most, ENDLESS).min(axis=1, initial=ENDLESS)
+        return most
+
+
+class HostCounts:
+    """What the limits count on some nodes, row by row, and what the pods there allow."""
+
+    def __init__(self, hosts: HostLimits, rows: int) -> None:
+        self._hosts = hosts
+        self._counted: Amounts = np.zeros((rows, hosts.count), dtype=np.int64)
+        self._most: Amounts = np.full((rows, hosts.count), ENDLESS, dtype=np.int64)
+
+    def limited(self, fits: Amounts, item: int) -> Amounts:
+        """How many of so many pods of an item each row may take."""
+        if not self._hosts.count:
+            return fits
+        adds, most = self._hosts.adds[item], self._hosts.most[item]
+        spare = np.minimum(self._most, most) - self._counted
+        fits = np.minimum(fits, np.where(adds, spare, ENDLESS).min(axis=1))
+        fits[(~adds & (most < self._counted)).any(axis=1)] = 0
+        return np.maximum(fits, 0)
+
+    def keep(self, rows: NDArray[np.intp]) -> None:
+        """Go on with copies of some rows."""
+        self._counted, self._most = self._counted[rows], self._most[rows]
+
+    def add(self, number: Amounts, item: int) -> None:
+        """So many pods of an item are on the node of each row."""
+        self._counted = self._counted + self._hosts.adds[item] * number[:, None]
+        own = np.where(number[:, None] > 0, self._hosts.most[item], ENDLESS)
+        self._most = np.minimum(self._most, own)
 
 
 def _loosen_spreads(

@@ -80,8 +80,7 @@ class Knapsacks:
     def __init__(self, cover: Cover, hosts: HostLimits) -> None:
         self._cover = cover
         self._hosts = hosts
-        own = np.where(hosts.adds, hosts.most, ENDLESS).min(axis=1, initial=ENDLESS)
-        self._most: Amounts = np.minimum(cover.needed, own)
+        self._most: Amounts = np.minimum(cover.needed, hosts.alone())
         self._open_alike = list(_open_alike(cover))
 
     def price(self, values: Values, rents: Values, effort: Effort, together: float | None = None) -> Priced:

@@ -210,8 +210,7 @@ class _Program:
     def _most_of_each(self) -> Amounts:
         """The most pods of each item that one node of each unlisted shape holds."""
         most = np.minimum(self._fits, self._cover.needed)
-        own = np.where(self._hosts.adds, self._hosts.most, ENDLESS).min(axis=1, initial=ENDLESS)
-        least: Amounts = np.minimum(most, own)
+        least: Amounts = np.minimum(most, self._hosts.alone())
         return least
 
     def solve(self, effort: Effort, below: float, *, whole: bool) -> Answer | None:

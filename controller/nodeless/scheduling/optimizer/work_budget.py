@@ -15,8 +15,6 @@ _STEP, _STEP_ELEMENT = 33e-6, 10e-9
 _PAIR = 20e-9
 #: Pairs that what is counted for the filling itself covers.
 _COVERED = 200_000
-#: How many times as much a simplex iteration takes in a search for whole numbers, with all that goes with it.
-SEARCHING = 2
 
 
 @dataclass(slots=True)
