@@ -55,11 +55,16 @@ def a_cover(shapes, pods, *, allowed=None, charge=None, cap=None, standing=0):
 
 def apart(items, *lonely):
     """Limits of items, of which the lonely keep off their like."""
+    adds = np.array([[item in lonely] for item in range(items)])
+    return host_limits(adds, np.where(adds, 1, ENDLESS))
+
+
+def host_limits(adds, most):
+    """Limits of items: the tallies that count each, and how much it allows there; shape (items, tallies)."""
     limits = HostLimits([])
-    limits.count = 1
-    limits.adds = np.array([[item in lonely] for item in range(items)])
-    limits.most = np.where(limits.adds, 1, ENDLESS)
-    limits.touched = [np.flatnonzero(row) for row in limits.adds]
+    limits.count = adds.shape[1]
+    limits.adds, limits.most = adds, most
+    limits.touched = [np.flatnonzero(row) for row in adds | (most < ENDLESS)]
     return limits
 
 

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from nodeless.scheduling.optimizer.chosen_nodes import on_chosen_nodes
 from nodeless.scheduling.optimizer.cover import Chosen
-from nodeless.scheduling.optimizer.filled_in_turn import FilledInTurn
+from nodeless.scheduling.optimizer.filled_in_turn import FilledInTurn, _distinct
 from nodeless.scheduling.optimizer.work_budget import Effort
-from tests.scheduling.test_dominance import a_cover, apart
+from nodeless.scheduling.spread.sharing import ENDLESS
+from tests.scheduling.test_dominance import a_cover, apart, host_limits
 
-ROOMS = ((4, 7), (6, 6), (9, 12), (3, 20))
+#: Of the last, more of the memory is in use than there is.
+ROOMS = ((4, 7), (6, 6), (9, 12), (3, 20), (5, -1))
 
 
 def holds(cover, hosts, nodes):
@@ -38,10 +40,10 @@ def holds(cover, hosts, nodes):
 
 
 def allows(cover, hosts, shape, items):
-    """Whether a node of a shape may hold pods of these items."""
+    """Whether a node of a shape may hold pods of these items; what none asks for, none needs."""
     asked = sum((cover.requests[item] for item in items), np.zeros_like(cover.requests[0]))
     return (
-        (asked <= cover.shapes.room[shape]).all()
+        ((asked <= cover.shapes.room[shape]) | (asked == 0)).all()
         and all(cover.shapes.allowed[shape, item] for item in items)
         and all(
             sum(bool(hosts.adds[other, limit]) for other in items) <= hosts.most[item, limit]
@@ -66,17 +68,26 @@ def is_sound(cover, hosts, nodes, pods):
     )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@st.composite
+def limits_on_a_host(draw, items):
+    """Any limits: who is counted in a tally need not limit it, nor the other way round."""
+    size = (items, draw(st.integers(0, 2)))
+    adds = [draw(st.booleans()) for _ in range(size[0] * size[1])]
+    most = [draw(st.sampled_from([ENDLESS, ENDLESS, 0, 1, 2])) for _ in adds]
+    return host_limits(np.array(adds, dtype=bool).reshape(size), np.array(most, dtype=int).reshape(size))
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    pods=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8)), min_size=1, max_size=4),
+    pods=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5), st.integers(0, 8)), min_size=1, max_size=4),
     nodes=st.lists(st.integers(0, len(ROOMS) - 1), min_size=1, max_size=4),
     closed=st.sets(st.tuples(st.integers(0, len(ROOMS) - 1), st.integers(0, 3)), max_size=3),
-    lonely=st.sets(st.integers(0, 3)),
+    data=st.data(),
 )
-def test_what_it_says_is_what_trying_every_node_for_every_pod_says(pods, nodes, closed, lonely):
+def test_what_it_says_is_what_trying_every_node_for_every_pod_says(pods, nodes, closed, data):
     allowed = [[(shape, item) not in closed for item in range(len(pods))] for shape in range(len(ROOMS))]
     cover = a_cover([(1.0, *room) for room in ROOMS], pods, allowed=allowed)
-    hosts = apart(len(pods), *lonely)
+    hosts = data.draw(limits_on_a_host(len(pods)))
     held, placed = filled_in_turn(cover, hosts, nodes, Effort(5.0))
     assert held is holds(cover, hosts, nodes)
     if held:
@@ -113,9 +124,27 @@ def test_many_pods_of_many_sizes_find_their_places_where_there_is_room_to_spare(
     assert is_sound(cover, hosts, nodes, placed)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_of_ways_that_leave_the_same_pods_one_is_followed_however_many_pods_there_are(seed):
+    most = np.full(10, 10**6)
+    left = np.random.default_rng(seed).integers(0, 10**6, (50, 10), endpoint=True)
+    left[:, :8] = 10**6
+    rows = np.concatenate([left, left[::-1]])
+    assert _distinct(rows, most).tolist() == list(range(50))
+
+
 def test_nodes_without_room_for_the_pods_together_do_not_hold_them():
     cover = a_cover([(1.0, 4, 4)], [(3, 3, 1)])
     assert filled_in_turn(cover, apart(1), [0, 0], Effort(1.0)) == (False, None)
+
+
+def test_a_node_is_left_to_pods_that_may_be_on_no_other_where_its_room_is_not_all_that_counts():
+    allowed = [[True, True], [True, False]]
+    cover = a_cover([(1.0, 9, 9), (1.0, 12, 12)], [(1, 3, 3), (1, 2, 2)], allowed=allowed)
+    keeps_off = host_limits(np.array([[False], [True]]), np.array([[0], [ENDLESS]]))
+    held, placed = filled_in_turn(cover, keeps_off, [0, 1], Effort(1.0))
+    assert held
+    assert is_sound(cover, keeps_off, [0, 1], placed)
 
 
 def test_where_the_effort_does_not_suffice_it_does_not_know():

@@ -23,14 +23,16 @@ from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
 from nodeless.scheduling.spread.sharing import ENDLESS
 
-#: Ways that go on from node to node, and rows of one node, at most: of a few ways, and of all.
-_FEW, _ALL = (30, 1_000), (50_000, 100_000)
-#: Rows that one step may make; more would take too much memory.
-_AT_ONCE = 400_000
+#: Ways that go on from node to node, and rows of one node, at most: of a few ways, and of all ways.
+_FEW_AT_MOST, _ALL_AT_MOST = (30, 1_000), (50_000, 100_000)
+#: Amounts that the rows of one step may have; more would take too much memory (8 bytes each, several times).
+_AMOUNTS_AT_ONCE = 8_000_000
 #: The part of the effort that following all ways may take.
 _PART = 0.35
 #: Seconds for each amount of a row that is made.
 _AMOUNT = 15e-9
+#: How many kinds of rows can be numbered.
+_NUMBERS = 1 << 63
 
 Held = tuple[bool | None, Amounts | None]
 
@@ -95,12 +97,12 @@ class FilledInTurn:
         return later
 
     def in_few_ways(self, effort: Effort) -> Held:
-        """By the ways that look best; what that takes is taken from the effort."""
-        return (False, None) if (self._spare < 0).any() else self._follow(_FEW, effort, 0.0)
+        """By the ways that look best; what that takes is taken from the effort, up to all of it."""
+        return (False, None) if (self._spare < 0).any() else self._follow(_FEW_AT_MOST, effort, 0.0)
 
     def in_all_ways(self, effort: Effort) -> Held:
         """By all ways, for a part of the effort, which is taken from it."""
-        return self._follow(_ALL, effort, effort.left * (1 - _PART))
+        return self._follow(_ALL_AT_MOST, effort, effort.left * (1 - _PART))
 
     def _follow(self, most: tuple[int, int], effort: Effort, least: float) -> Held:
         """Follow some ways.
@@ -135,6 +137,7 @@ class FilledInTurn:
     ) -> tuple[_Ways, bool] | None:
         """Every way to fill one more node, and whether some are left out; None where it takes too much."""
         begun = _Begun(ways, self._room[node], self._hosts)
+        width = len(self._items) + self._room.shape[1] + 2 * self._hosts.count
         later: Amounts = np.where(self._allowed[node], ways.left, 0) @ self._requests
         left_out = False
         for place in np.flatnonzero(self._allowed[node]).tolist():
@@ -143,8 +146,8 @@ class FilledInTurn:
             fits = begun.fits(place, item, request)
             each = fits + 1
             total = int(each.sum())
-            takes = _AMOUNT * total * (len(self._items) + len(request))
-            if total > _AT_ONCE or effort.left - takes <= least:
+            takes = _AMOUNT * total * width
+            if total * width > _AMOUNTS_AT_ONCE or effort.left - takes <= least:
                 return None
             effort.left -= takes
             rows = np.repeat(np.arange(len(fits)), each)
@@ -154,7 +157,8 @@ class FilledInTurn:
             keep = (over <= ways.spare[begun.way[rows]]).all(axis=1)
             keep &= begun.left[rows, place] - number <= self._elsewhere[node, place]
             if not len(self._hosts.touched[item]):
-                keep &= (number == fits[rows]) | (over < request).any(axis=1)
+                used = request > 0
+                keep &= (number == fits[rows]) | (over[:, used] < request[used]).any(axis=1)
             rows, number, later = rows[keep], number[keep], later[rows[keep]]
             begun.take(rows, number, place, item, request)
             if len(rows) > most:
@@ -207,10 +211,12 @@ class _Begun:
 
 def _distinct(left: Amounts, most: Amounts) -> NDArray[np.intp]:
     """One row of each kind, of amounts between 0 and the most of their column."""
-    base = 1
-    for amount in most.tolist():
-        base *= amount + 1
-    if base >= 1 << 63:
-        return np.sort(np.unique(left, axis=0, return_index=True)[1])
-    weights = np.cumprod([1, *(most[:-1] + 1)])
-    return np.sort(np.unique(left @ weights, return_index=True)[1])
+    kinds: Amounts = np.zeros(len(left), dtype=np.int64)
+    number = 1
+    for amounts, largest in zip(left.T, most.tolist(), strict=True):
+        if number * (largest + 1) >= _NUMBERS:
+            known, kinds = np.unique(kinds, return_inverse=True)
+            number = len(known)
+        kinds = kinds * (largest + 1) + amounts
+        number *= largest + 1
+    return np.sort(np.unique(kinds, return_index=True)[1])
