@@ -151,6 +151,11 @@ def test_durations_are_read_as_go_writes_them(text, seconds):
     assert read(batchMaxDuration=text).batch_max_seconds == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize("text", ["0", "0s", "0ms", "0h0m"])
+def test_pods_wait_for_no_room_where_the_wait_is_zero_however_it_is_written(text):
+    assert read(**{"nodeless.terminationWait": text}).termination_wait == 0.0
+
+
 def test_all_faults_come_at_once_each_with_key_value_and_hint():
     data = {
         "batchMaxDuration": "",

@@ -32,6 +32,10 @@ def test_a_pod_that_waits_for_others_to_terminate_is_told_so():
     )
 
 
+def test_a_wait_of_less_than_a_second_is_told_as_it_is():
+    assert waits("ip-10-0-1-2", 0.5).endswith("if it still waits after 0.5 s")
+
+
 def test_what_a_pod_gave_up_is_told_with_its_place():
     wish = preferring("z9")
     made = plan(pods(1, preferred_terms=wish))

@@ -247,7 +247,7 @@ def _after_termination(situation: Situation, plan: Plan, key: str) -> tuple[str,
         return ()
     return (
         f"lands on {home}, once the pods that terminate there are gone",
-        f"is planned without their room after {longest:.0f} s",
+        f"is planned without their room after {longest:g} s",
     )
 
 

@@ -34,7 +34,7 @@ def waits(name: str, seconds: float) -> str:
     """The message for a pod that waits for the room of pods that terminate on a node, so long at most."""
     return (
         f"Pod should schedule on {name} once the pods that terminate there are gone; "
-        f"a node is launched for it if it still waits after {seconds:.0f} s"
+        f"a node is launched for it if it still waits after {seconds:g} s"
     )
 
 

@@ -48,12 +48,18 @@ def boolean(value: str) -> bool:
 
 def duration(value: str) -> float:
     """A positive Go duration, in seconds."""
+    seconds = _any_duration(value)
+    if seconds <= 0:
+        raise UnusableValue("must be positive", "write for example 1s")
+    return seconds
+
+
+def _any_duration(value: str) -> float:
+    """A Go duration, 0 allowed, in seconds."""
     parts = _DURATION_PART.findall(value)
     if not parts or "".join(number + unit for number, unit in parts) != value:
         raise UnusableValue("is not a duration", "write for example 10s or 1m30s")
     seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
-    if seconds <= 0:
-        raise UnusableValue("must be positive", "write for example 1s")
     if seconds > _LONGEST:
         raise UnusableValue("is longer than any duration", "at most 2562047h")
     return float(seconds)
@@ -74,7 +80,7 @@ def gang_timeout(value: str) -> float:
 
 def termination_wait(value: str) -> float:
     """Seconds, 0 allowed; 30 where nothing is given."""
-    return 0.0 if value in ("0", "0s", "0m", "0h") else duration(value or "30s")
+    return 0.0 if value == "0" else _any_duration(value or "30s")
 
 
 def certificate_authority(value: str) -> str:

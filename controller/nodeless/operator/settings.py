@@ -256,7 +256,8 @@ class GlobalSettings:
     termination_wait: float = _setting(
         "nodeless.terminationWait", termination_wait, "30s", "",
         "How long pods wait for the room of terminating pods, for example in a rollout, before nodeless "
-        "launches a node for them. 0 turns this off: nodes are launched at once.")
+        "launches a node for them. Only the room of pods whose grace period ends within this time counts. "
+        "0 turns this off: nodes are launched at once.")
     time_box: float = _setting(
         "nodeless.timeBox", amount, "1", "",
         "Seconds for which a pass may search for a cheaper plan. 0 turns the search off.")
