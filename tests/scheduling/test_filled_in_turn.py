@@ -124,18 +124,32 @@ def test_many_pods_of_many_sizes_find_their_places_where_there_is_room_to_spare(
     assert is_sound(cover, hosts, nodes, placed)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_of_ways_that_leave_the_same_pods_one_is_followed_however_many_pods_there_are(seed):
-    most = np.full(10, 10**6)
-    left = np.random.default_rng(seed).integers(0, 10**6, (50, 10), endpoint=True)
-    left[:, :8] = 10**6
+@pytest.mark.parametrize("largest", [10**6, 2**31 - 1])
+def test_of_ways_that_leave_the_same_pods_one_is_followed_however_many_pods_there_are(largest):
+    """Multiplied by powers of two, what tells ways apart would soon be lost beyond 64 bits."""
+    left = np.full((50, 10), largest)
+    left[:, 0] = range(50)
+    left[:, 1] -= range(50, 0, -1)
     rows = np.concatenate([left, left[::-1]])
-    assert _distinct(rows, most).tolist() == list(range(50))
+    assert _distinct(rows, np.full(10, largest)).tolist() == list(range(50))
+
+
+def test_what_would_take_too_much_memory_is_not_tried():
+    pods = 10_000_000
+    cover = a_cover([(1.0, pods, pods)], [(pods, 1, 1)])
+    assert filled_in_turn(cover, apart(1), [0], Effort(100.0)) == (None, None)
 
 
 def test_nodes_without_room_for_the_pods_together_do_not_hold_them():
     cover = a_cover([(1.0, 4, 4)], [(3, 3, 1)])
     assert filled_in_turn(cover, apart(1), [0, 0], Effort(1.0)) == (False, None)
+
+
+def test_a_pod_is_kept_off_a_node_where_it_has_room_beside_some_of_the_others_but_not_beside_all():
+    cover = a_cover([(1.0, 7, 10), (1.0, 6, 6)], [(1, 6, 4), (1, 1, 6), (1, 2, 6)])
+    held, placed = filled_in_turn(cover, apart(3), [0, 1], Effort(1.0))
+    assert held
+    assert is_sound(cover, apart(3), [0, 1], placed)
 
 
 def test_a_node_is_left_to_pods_that_may_be_on_no_other_where_its_room_is_not_all_that_counts():
