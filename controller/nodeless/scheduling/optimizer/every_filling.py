@@ -130,8 +130,7 @@ class _Begun:
         used = needs > 0
         room = (self._left[:, used] // needs[used]).min(axis=1, initial=ENDLESS)
         rest: Amounts = np.minimum(room, self._cover.needed[item] - self._filling[:, item])
-        limited = self._counts.limited(rest, item)
-        return np.where(self._cover.shapes.allowed[self._shape, item], np.maximum(limited, 0), 0)
+        return np.where(self._cover.shapes.allowed[self._shape, item], self._counts.limited(rest, item), 0)
 
     def full(self) -> tuple[NDArray[np.intp], Amounts]:
         """Those beside which no pod has room."""

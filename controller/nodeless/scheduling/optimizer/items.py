@@ -176,13 +176,12 @@ class HostCounts:
         self._most: Amounts = np.full((rows, hosts.count), ENDLESS, dtype=np.int64)
 
     def limited(self, fits: Amounts, item: int) -> Amounts:
-        """How many of so many pods of an item each row may take."""
-        if not self._hosts.count:
-            return fits
-        adds, most = self._hosts.adds[item], self._hosts.most[item]
-        spare = np.minimum(self._most, most) - self._counted
-        fits = np.minimum(fits, np.where(adds, spare, ENDLESS).min(axis=1))
-        fits[(~adds & (most < self._counted)).any(axis=1)] = 0
+        """How many of so many pods of an item each row may take: 0 or more."""
+        if self._hosts.count:
+            adds, most = self._hosts.adds[item], self._hosts.most[item]
+            spare = np.minimum(self._most, most) - self._counted
+            fits = np.minimum(fits, np.where(adds, spare, ENDLESS).min(axis=1))
+            fits[(~adds & (most < self._counted)).any(axis=1)] = 0
         return np.maximum(fits, 0)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
