@@ -211,9 +211,12 @@ class Pods:
             await self._execution.stop(uid, grace)
         elif not pod.ended:
             await self._until_due(uid)
-        if pod.metadata.finalizers and not pod.ended:
-            # Whoever holds the pod (a Job) waits for its outcome before letting it go.
-            await self._write(pod, {"phase": "Failed"})
+        if (node := self._registry.get(pod.spec.nodeName)) is not None:
+            # kube-scheduler gives the room of a pod away as soon as it has read that the pod ended.
+            node.held.pop(uid, None)
+        if not pod.ended:
+            # Kubelets say how a deleted pod ended before it goes (since Kubernetes 1.27); Jobs wait for that.
+            await self._write(pod, {"phase": _last_phase(pod)})
         await self._remove(pod)
 
     async def _remove(self, pod: Pod) -> None:
@@ -328,6 +331,12 @@ def success_status(pod: Pod) -> dict[str, Any]:
             for each in pod.spec.containers
         ],
     }
+
+
+def _last_phase(pod: Pod) -> str:
+    """How a deleted pod ends: servers end well when they are asked to, what runs to an end does not."""
+    served = pod.status.phase == "Running" and pod.spec.restartPolicy == "Always"
+    return "Succeeded" if served else "Failed"
 
 
 def _completed_status(now: str) -> dict[str, Any]:
