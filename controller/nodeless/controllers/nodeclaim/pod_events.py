@@ -1,5 +1,8 @@
 """When pods last came to each node or left it: `consolidateAfter` counts from there.
 
+A pod leaves when it finishes or is deleted. What it takes to end after that is no event (Karpenter's rule,
+which kubelets blur: they write that a deleted pod has finished): its successor is elsewhere by then.
+
 The time stands in the claim's status, so that the next leader knows it; it is written every
 ten seconds at most (Karpenter's period).
 """
@@ -20,16 +23,16 @@ class PodEvents:
         self._last: dict[str, float] = {}
 
     def observe(self, pod: Pod, before: Pod | None, snapshot: Snapshot) -> None:
-        """A pod was seen: an event if it has come to a node, has finished, or has begun to leave."""
+        """A pod was seen: an event if it has come to a node, has finished, or was deleted."""
         if before is None or not pod.node_name:
             # One that is met for the first time may have run there for long.
             return
-        if (before.node_name, before.terminal) != (pod.node_name, pod.terminal):
+        if before.node_name != pod.node_name or (_has_left(pod) and not _has_left(before)):
             self._note(pod, snapshot)
 
     def note_gone(self, pod: Pod, snapshot: Snapshot) -> None:
-        """A pod is gone."""
-        if pod.node_name:
+        """A pod is gone: an event if nothing has announced it."""
+        if pod.node_name and not _has_left(pod):
             self._note(pod, snapshot)
 
     def forget(self, claim_name: str) -> None:
@@ -54,3 +57,7 @@ class PodEvents:
         if claim is None or claim.pool.kind == PROVISIONER or pod.owned_by_daemon_set or pod.owned_by_node:
             return
         self._last[claim.name] = wall_clock()
+
+
+def _has_left(pod: Pod) -> bool:
+    return pod.terminal or pod.deletion_timestamp is not None
