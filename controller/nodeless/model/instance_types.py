@@ -29,6 +29,8 @@ from nodeless.model.resources import Resources, subtract
 
 #: Dollars an hour below which a difference of sums is rounding.
 _CENTS_OF_NOTHING = 1e-9
+#: Asked of every offering of a catalog: a union of the two would be made anew each time.
+_NUMBERS = (int, float)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,11 +104,15 @@ class Offering:
 
     def billed(self, bill: Bill) -> "Offering":
         """The same at the price of a whole node, whose bill this is; not below nothing."""
+        return self.at(max(0.0, bill.total), bill)
+
+    def at(self, price: float, bill: Bill | None) -> "Offering":
+        """The same at another price, in US dollars an hour, of which `bill` says what it is made of."""
         # Without `replace`, which takes twice the time: a catalog has tens of thousands of offerings.
         return Offering(
             self.zone,
             self.capacity_type,
-            max(0.0, bill.total),
+            price,
             self.available,
             self.reservation,
             self.remaining,
@@ -124,7 +130,7 @@ class Offering:
     @property
     def priced(self) -> bool:
         """Whether the price is one: a number, not negative, not infinite."""
-        return isinstance(self.price, int | float) and 0 <= self.price < float("inf")
+        return isinstance(self.price, _NUMBERS) and 0 <= self.price < float("inf")
 
     @property
     def price_known(self) -> bool:

@@ -110,5 +110,5 @@ def _repriced(
         for adjustment in matching:
             paid = adjustment.apply(paid)
         bill = Bill(paid.price) if paid.bill is None and node_fee else paid.bill
-        offerings.append(replace(paid, price=paid.price + node_fee, bill=bill))
+        offerings.append(paid.at(paid.price + node_fee, bill))
     return replace(instance_type, offerings=tuple(offerings))
