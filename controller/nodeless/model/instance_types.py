@@ -82,7 +82,7 @@ class Offering:
             return self
         bill = Bill(self.price) if self.bill is None else self.bill
         price = fsum((self.price, *(part.dollars or 0.0 for part in off)))
-        return replace(self, price=max(0.0, price), bill=replace(bill, parts=(*bill.parts, *off)))
+        return self.at_price(max(0.0, price), replace(bill, parts=(*bill.parts, *off)))
 
     @property
     def parts(self) -> tuple[BillPart, ...]:
@@ -98,15 +98,15 @@ class Offering:
     def at_instance_price(self, dollars: float) -> "Offering":
         """The same with another price of the instance; what comes with a node stays."""
         if self.bill is None:
-            return replace(self, price=dollars)
+            return self.at_price(dollars, None)
         bill = replace(self.bill, instance=dollars)
-        return replace(self, price=max(0.0, self.price + dollars - self.bill.instance), bill=bill)
+        return self.at_price(max(0.0, self.price + dollars - self.bill.instance), bill)
 
     def billed(self, bill: Bill) -> "Offering":
         """The same at the price of a whole node, whose bill this is; not below nothing."""
-        return self.at(max(0.0, bill.total), bill)
+        return self.at_price(max(0.0, bill.total), bill)
 
-    def at(self, price: float, bill: Bill | None) -> "Offering":
+    def at_price(self, price: float, bill: Bill | None) -> "Offering":
         """The same at another price, in US dollars an hour, of which `bill` says what it is made of."""
         # Without `replace`, which takes twice the time: a catalog has tens of thousands of offerings.
         return Offering(

@@ -69,7 +69,7 @@ class PriceAdjustment:
         price = self.price
         if price is None:
             price = max(0.0, offering.price * (1 + self.percent / 100) + self.dollars)
-        return replace(offering, price=price)
+        return offering.at_price(price, offering.bill)
 
 
 def priced(
@@ -110,5 +110,5 @@ def _repriced(
         for adjustment in matching:
             paid = adjustment.apply(paid)
         bill = Bill(paid.price) if paid.bill is None and node_fee else paid.bill
-        offerings.append(paid.at(paid.price + node_fee, bill))
+        offerings.append(paid.at_price(paid.price + node_fee, bill))
     return replace(instance_type, offerings=tuple(offerings))
