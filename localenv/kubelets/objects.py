@@ -104,6 +104,10 @@ class ContainerStatus(msgspec.Struct, gc=False):
     restartCount: int = 0  # noqa: N815 - the API's name
 
 
+#: Of pods that hold no resources any more.
+ENDED_PHASES = frozenset({"Succeeded", "Failed"})
+
+
 class ServedRequest(msgspec.Struct, gc=False):
     """A container's request for an extended resource that devices serve."""
 
@@ -144,7 +148,7 @@ class Pod(msgspec.Struct, gc=False):
     @property
     def ended(self) -> bool:
         """Whether it holds no resources any more."""
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in ENDED_PHASES
 
     @property
     def doubted(self) -> bool:

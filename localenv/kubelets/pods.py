@@ -16,7 +16,7 @@ from localenv.kubelets.addresses import AddressPool
 from localenv.kubelets.clock import timestamp
 from localenv.kubelets.containers import container_status
 from localenv.kubelets.fitting import admit
-from localenv.kubelets.objects import Pod, pod_requests
+from localenv.kubelets.objects import ENDED_PHASES, Pod, pod_requests
 from localenv.kubelets.registry import ManagedNode, Registry, Tasks
 from localenv.kubelets.sleeping import pre_stop_seconds, seconds_to_end
 from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
@@ -99,6 +99,8 @@ class Pods:
         node = self._registry.get(pod.spec.nodeName)
         if node is None:
             return
+        if pod.ended:
+            node.held.pop(uid, None)
         if pod.metadata.deletionTimestamp is not None:
             # Who deletes it again may give it less time, never more.
             self._due[uid] = min(self._due.get(uid, float("inf")), time.monotonic() + self._end_seconds(pod))
@@ -106,9 +108,7 @@ class Pods:
             if uid not in self._stopping:
                 self._stopping.add(uid)
                 self._tasks.start(self._stop(pod), f"end of {pod.path}")
-        elif pod.ended:
-            node.held.pop(uid, None)
-        elif uid not in self._started:
+        elif not pod.ended and uid not in self._started:
             self._started.add(uid)
             self._tasks.start(self._start(pod, node), f"start of {pod.path}")
 
@@ -200,6 +200,9 @@ class Pods:
         return min(grace, pre_stop_seconds(pod) + self._stop_seconds)
 
     async def _write(self, pod: Pod, status: dict[str, Any]) -> None:
+        if status.get("phase") in ENDED_PHASES:
+            # As soon as kube-scheduler has read that a pod ended, it gives the room to another one.
+            self._give_back_room(pod)
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         path = f"{pod.path}/status"
         await persist(lambda: ignoring(self._api.patch(path, body, kind="strategic"), 404, 409))
@@ -211,9 +214,6 @@ class Pods:
             await self._execution.stop(uid, grace)
         elif not pod.ended:
             await self._until_due(uid)
-        if (node := self._registry.get(pod.spec.nodeName)) is not None:
-            # kube-scheduler gives the room of a pod away as soon as it has read that the pod ended.
-            node.held.pop(uid, None)
         if not pod.ended:
             # Kubelets say how a deleted pod ended before it goes (since Kubernetes 1.27); Jobs wait for that.
             await self._write(pod, {"phase": _last_phase(pod)})
@@ -260,14 +260,17 @@ class Pods:
             hurried.set()
         self._halted.discard(uid)
         self._doubted.get(pod.spec.nodeName, {}).pop(uid, None)
-        if (node := self._registry.get(pod.spec.nodeName)) is not None:
-            node.held.pop(uid, None)
+        self._give_back_room(pod)
         if pod.status.podIP and not pod.spec.hostNetwork:
             self._addresses.release(pod.status.podIP)
         if self._execution.wants(pod):
             # Somebody deleted it without grace: the process must not outlive the object.
             self._tasks.start(self._execution.stop(uid, 0), f"end of {pod.path}")
         self.on_gone(pod)
+
+    def _give_back_room(self, pod: Pod) -> None:
+        if (node := self._registry.get(pod.spec.nodeName)) is not None:
+            node.held.pop(pod.metadata.uid, None)
 
 
 async def _do_nothing(_pod: Pod) -> None:

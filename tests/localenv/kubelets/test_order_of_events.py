@@ -90,3 +90,20 @@ def test_how_a_deleted_pod_ended_is_said_before_it_goes(phase, restart_policy, l
     path = "/api/v1/namespaces/default/pods/web"
     assert api.asked == [(f"{path}/status", last), (path, "deleted")]
     assert api.held == {}, "kube-scheduler gives its room away as soon as it reads this"
+
+
+def test_a_pod_that_ends_by_itself_holds_nothing_any_more_once_it_is_said():
+    sleeping = Container("main", command=["sleep", "0"])
+    spec = PodSpec(containers=[sleeping], nodeName="n", restartPolicy="Never")
+    api = Recorded()
+
+    async def ended():
+        registry = Registry(api)
+        pods = Pods(api, registry, NothingExecuted(), AddressPool(), start_seconds=0.0, stop_seconds=0.0)
+        registry.add(api.node)
+        pods.look(Pod(Metadata("job", "default", uid="1"), spec, PodStatus()))
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    asyncio.run(ended())
+    assert [said for _, said in api.asked] == ["Running", "Succeeded"]
+    assert api.held == {}
