@@ -28,6 +28,13 @@ def test_plans_can_be_carried_out_and_cost_no_more_with_more_time(family, tmp_pa
         dearest = found
 
 
+@pytest.mark.parametrize("seed", ["699642", "638854"])
+def test_what_is_cheap_and_limited_is_filled_well_and_used_up(seed, tmp_path):
+    """Greedy fillings of large pods, and limits in which no node fits any more, cost 5 to 7 % here."""
+    path = write_problem("limited pool", seed, tmp_path)
+    assert answer_to(load_problem(path), improve=1.0)["gap"] < 0.035
+
+
 def test_a_seed_draws_the_same_problem_again_and_another_seed_another():
     for family in FAMILIES:
         assert drawn_problem(family, "7") == drawn_problem(family, "7")

@@ -4,13 +4,13 @@
    these values, a greedy cover and the nodes of the plan to beat are the first configurations.
 2. `master` weighs the configurations against each other, its duals are new values of the pods,
    `patterns` finds fillings that are worth more than they cost at these values, and so on until
-   none is found or the effort is spent. Where none is found, `knapsacks` finds the best ones; where those
-   are not worth their cost or it takes too long, the shapes that came closest are filled by values that are
-   a little off.
+   none is found or the effort is spent. Where none is found, `exchanges` improves those that came closest,
+   and `knapsacks` finds the best ones; where those are not worth their cost or it takes too long, the shapes
+   that came closest are filled by values that are a little off.
 3. Whole numbers by diving, in a program of its own with the configurations that are of most use: what
    the program takes at least once is bought, else what it takes most nearly once. Configurations that
-   hold more pods than are left are dropped, new fillings are found for what is left, and the program is
-   solved again.
+   hold more pods than are left, or do not stay within limits any more, are dropped, new fillings are found
+   for what is left, and the program is solved again.
 4. Pods that remain when the effort ends are covered greedily, by value for money.
 
 `anytime` says how long each of these takes.
@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.optimizer.cover import Chosen, Cover
+from nodeless.scheduling.optimizer.exchanges import Exchanges
 from nodeless.scheduling.optimizer.knapsacks import Knapsacks
 from nodeless.scheduling.optimizer.master import Master
 from nodeless.scheduling.optimizer.patterns import Filler, Values, multiplicity
 from nodeless.scheduling.optimizer.work_budget import Effort
-from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.pods.classes import Amounts, Mask
 
 #: A filling must be worth so much more than it costs, as a share, to become a column.
 _GAIN = 1e-6
@@ -44,6 +45,10 @@ _DIVING = 1000
 _FIRST_ITERATIONS = 10
 #: The part of what it costs that a configuration of use is worth at least.
 _CLOSE_TO_COST = 0.98
+#: Shapes whose fillings are improved by exchanges, and so many new ones of which are few.
+_EXCHANGED, _FEW_FOUND = 24, 3
+#: Items beyond which greedy fillings leave little room, and those of the last nodes are not improved.
+_EXCHANGED_ITEMS = 100
 #: Rounds in a row that may find nothing.
 _STALLED = 12
 #: Rounds of new fillings in a step of a dive.
@@ -51,6 +56,9 @@ _FRESH = 2
 #: What the greedy cover of the rest of a dive may take however little is left, in terms of what that of all
 #: pods took.
 _LAST = 2.0
+#: The part of a node that is rounded up to one before larger parts, where its shape is scarce; and the share
+#: of its cost that a node of such a shape pays for limits at least.
+_TAKEN, _RENT = 0.01, 1e-6
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
 
@@ -76,6 +84,7 @@ class Search:
         self.finest = False
         """Whether the last dive rounded one node at a time."""
         self._generated = False
+        self._refining = False
         self._rows = cover.likely
         self._steady = cover.worth
         #: What the last filling of each shape was worth in terms of what it costs.
@@ -84,6 +93,7 @@ class Search:
         """The last values of the pods."""
         self._hosts = filler.hosts
         self._knapsacks: Knapsacks | None = None
+        self._exchanges = Exchanges(cover.shapes, cover.requests, filler.hosts)
         #: What they took the last time; more where that was not enough.
         self._exact_seconds = 0.0
 
@@ -128,6 +138,9 @@ class Search:
             rows = self._open(caps, None if few else cover.likely)
             alike = max(1, int(self._nodes(left, values) / _BULK))
             rows, fillings = self._promising(values, -(-left // alike), rows, quick=alike > 1)
+            # Where nodes limit pods, fillings that are worth more leave those that fit nowhere else.
+            if alike == 1 and not self._hosts.count and len(left) <= _EXCHANGED_ITEMS:
+                fillings = self._exchange(fillings, values, left, rows)
             worth = fillings @ values
             if not worth.any():
                 if few:
@@ -207,7 +220,6 @@ class Search:
             nothing = np.zeros(len(cover.caps))
             self._price(cover.worth, nothing, cover.needed, np.arange(len(cover.shapes)), every=True)
         enough = effort.left * (1 - _GENERATION)
-        everywhere = np.arange(len(cover.shapes))
         stalled = 0
         for turn in range(_ROUNDS):
             if effort.left <= enough:
@@ -216,14 +228,28 @@ class Search:
                 return False
             _, self.values, rents = self._solve(grown=True)
             self._steady = _SMOOTH * self._steady + (1 - _SMOOTH) * self.values
-            found = self._price(self.values, rents, cover.needed, self._rows)
-            found += self._price(self._steady, rents, cover.needed, self._rows)
+            found = 0 if self._refining else self._price_greedily(rents)
             if not found:
-                self._rows = everywhere
-                found = self._price_exactly(rents, _EXACT * (effort.left - enough))
-                found = found or self._price_widely(rents, turn, stalled)
+                found = self._refine(rents, turn, stalled, _EXACT * (effort.left - enough))
+                self._refining = True
             stalled = 0 if found else stalled + 1
         return True
+
+    def _price_greedily(self, rents: Values) -> int:
+        """Add greedy fillings at the last values and at the smoothed ones; how many were new."""
+        return sum(
+            self._price(values, rents, self._cover.needed, self._rows)
+            for values in (self.values, self._steady)
+        )
+
+    def _refine(self, rents: Values, turn: int, stalled: int, most: float) -> int:
+        """Add fillings better than greedy ones; how many were new. Programs may take `most` seconds."""
+        self._rows = np.arange(len(self._cover.shapes))
+        found = self._price_with_exchanges(self.values, rents)
+        found = found or self._price(self.values, rents, self._cover.needed, self._rows)
+        if found < _FEW_FOUND:
+            found += self._price_exactly(rents, most)
+        return found or self._price_widely(rents, turn, stalled)
 
     def of_use(self, more: Iterable[tuple[int, Amounts]]) -> list[tuple[int, Amounts]]:
         """Configurations that are worth nearly what they cost; `more`: further ones to look at.
@@ -272,12 +298,13 @@ class Search:
         whole, step = float(left @ cover.worth), 0.0
         while left.any() and self.effort.left > step:
             before = self.effort.left
-            bought = self._buy(self._solve_for(left), left, caps, steps)
+            taken, rents = self._solve_for(left, caps)
+            bought = self._buy(taken, self._scarce(rents), left, caps, steps)
             if not bought:
                 break
             chosen += bought
             self._master.needs(left, caps)
-            self._drop_too_large(left)
+            self._drop_too_large(left, caps)
             step = max(step, before - self.effort.left)
         self.cut_short = bool(left.any())
         rest = self._rest(left, caps, self._completion(left, whole))
@@ -298,23 +325,27 @@ class Search:
         share = float(left @ self._cover.worth) / whole if whole > 0 else 1.0
         return self.covered * (_LAST + share)
 
-    def _solve_for(self, left: Amounts) -> Values:
-        """Solve with new fillings for what is left."""
+    def _solve_for(self, left: Amounts, caps: Values) -> tuple[Values, Values]:
+        """What is taken, and what the caps cost, with new fillings for what is left."""
         taken, values, rents = self._solve()
+        rows = self._open(caps, None)
         for _ in range(_FRESH):
-            rows = self._open(None, None)
             if self.effort.left <= 0 or not self._price(values, rents, left, rows):
                 break
             taken, values, rents = self._solve(grown=True)
         self.values = values
-        return taken
+        return taken, rents
 
-    def _drop_too_large(self, left: Amounts) -> None:
-        """Configurations with more pods than are left promise too much; their remains take their place."""
+    def _drop_too_large(self, left: Amounts, caps: Values) -> None:
+        """Configurations with more pods, or of more, than are left promise too much.
+
+        Of those with more pods the remains take their place.
+        """
         fillings = np.array(self._filling)
+        closed = ~np.isin(self._shape, self._open(caps, None))
         large = [
             int(column)
-            for column in np.flatnonzero((fillings > left).any(axis=1))
+            for column in np.flatnonzero((fillings > left).any(axis=1) | closed)
             if int(column) not in self._dropped
         ]
         self._dropped.update(large)
@@ -322,10 +353,22 @@ class Search:
         rests = np.minimum(fillings[large], left)
         shapes = [self._shape[column] for column in large]
         valuable = rests @ self.values > _REMAINS * self._cover.cost[shapes]
-        self._add((shapes[index], rests[index]) for index in np.flatnonzero(valuable & rests.any(axis=1)))
+        valuable &= rests.any(axis=1) & ~closed[large]
+        self._add((shapes[index], rests[index]) for index in np.flatnonzero(valuable))
 
-    def _buy(self, taken: Values, left: Amounts, caps: Values, steps: int) -> list[Chosen]:
-        """Buy what is taken at least once; if there is nothing, what is taken most nearly once."""
+    def _scarce(self, rents: Values) -> Mask:
+        """The shapes of new nodes that use up what there is too little of."""
+        new = np.flatnonzero(~self._cover.standing)
+        scarce: Mask = np.zeros(len(self._cover.shapes), dtype=np.bool_)
+        scarce[new] = self._cover.rent(rents, new) > _RENT * np.maximum(self._cover.cost[new], 1e-9)
+        return scarce
+
+    def _buy(self, taken: Values, scarce: Mask, left: Amounts, caps: Values, steps: int) -> list[Chosen]:
+        """Buy what is taken at least once; if there is nothing, what is taken most nearly once.
+
+        Of parts of nodes, those of scarce shapes come first. Last, none of them might fit any more into what
+        is left of a limit, which would be lost.
+        """
         chosen: list[Chosen] = []
         whole = np.flatnonzero(taken >= 1 - 1e-6)
         for column in whole[np.argsort(-taken[whole], kind="stable")]:
@@ -334,7 +377,8 @@ class Search:
             return chosen
         share = max(1, int(taken.sum() / steps))
         self.finest = self.finest and share == 1
-        for column in np.argsort(-taken, kind="stable")[:share]:
+        first = scarce[self._shape] & (taken > _TAKEN)
+        for column in np.lexsort((-taken, ~first))[:share]:
             if taken[column] > 1e-6:
                 self._buy_one(int(column), 1, left, caps, chosen)
         return chosen
@@ -397,6 +441,26 @@ class Search:
             self._reached[rows] = worth / np.maximum(price, 1e-9)
         worth_it = fillings.any(axis=1) if every else gain > _GAIN * np.maximum(price, 1e-3)
         return self._add((int(rows[index]), fillings[index]) for index in np.flatnonzero(worth_it))
+
+    def _price_with_exchanges(self, values: Values, rents: Values) -> int:
+        """Add what exchanges make of greedy fillings of the shapes that came closest; how many were new."""
+        cover = self._cover
+        rows = np.argsort(-self._reached, kind="stable")[:_EXCHANGED]
+        fillings = self._exchange(self._fill(values, cover.needed, rows), values, cover.needed, rows)
+        price = cover.cost[rows] + cover.rent(rents, rows)
+        gain = fillings @ values - price
+        return self._add(
+            (int(rows[index]), fillings[index])
+            for index in np.flatnonzero(gain > _GAIN * np.maximum(price, 1e-3))
+        )
+
+    def _exchange(self, fillings: Amounts, values: Values, left: Amounts, rows: NDArray[np.intp]) -> Amounts:
+        """The fillings, improved; what that takes is taken from the effort."""
+        exchanges = self._exchanges
+        steps, elements = exchanges.steps, exchanges.elements
+        improved = exchanges.improved(fillings, values, left, rows)
+        self.effort.spend_exchanging(exchanges.steps - steps, exchanges.elements - elements)
+        return improved
 
     def _price_exactly(self, rents: Values, most: float) -> int:
         """Add the fillings that are worth the most, where so many seconds suffice; how many were new."""

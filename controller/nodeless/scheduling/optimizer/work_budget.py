@@ -11,6 +11,8 @@ from dataclasses import dataclass
 _SOLVE, _ITERATION, _ITERATION_ROW, _ITERATION_COLUMN = 300e-6, 10e-6, 80e-9, 10e-9
 #: Seconds for one step of a filling, and for each element of its arrays.
 _STEP, _STEP_ELEMENT = 33e-6, 10e-9
+#: Seconds for a step of exchanges, and for each element of its arrays.
+_EXCHANGE, _EXCHANGE_ELEMENT = 50e-6, 10e-9
 #: Seconds for each pair of a shape and an item when it is estimated what a filling is worth at most.
 _PAIR = 20e-9
 #: Pairs that what is counted for the filling itself covers.
@@ -32,6 +34,9 @@ class Effort:
 
     def spend_filling(self, steps: int, elements: int) -> None:
         self.left -= steps * _STEP + elements * _STEP_ELEMENT
+
+    def spend_exchanging(self, steps: int, elements: int) -> None:
+        self.left -= steps * _EXCHANGE + elements * _EXCHANGE_ELEMENT
 
     def spend_estimating(self, pairs: int) -> None:
         """Only what is much beside the filling that follows."""

@@ -1,0 +1,90 @@
+"""Fillings of nodes after exchanges of pods, judged by every way to fill a node."""
+
+import random
+import tracemalloc
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeless.scheduling.optimizer.exchanges import Exchanges
+from nodeless.scheduling.optimizer.patterns import Filler
+from tests.scheduling.test_dominance import a_cover, apart
+from tests.scheduling.test_knapsacks import ITEMS, SHAPES, VALUES, fillings
+
+
+def exchanged(cover, hosts, before, values, left=None):
+    rows = np.arange(len(cover.shapes))
+    exchanges = Exchanges(cover.shapes, cover.requests, hosts)
+    return exchanges.improved(before, values, cover.needed if left is None else left, rows)
+
+
+def greedily(cover, hosts, values):
+    filler = Filler(cover.shapes, cover.requests, hosts)
+    return filler.best(values, cover.needed, np.arange(len(cover.shapes)))
+
+
+@settings(deadline=None)
+@given(SHAPES, ITEMS, VALUES, st.sets(st.integers(0, 2)), st.randoms(use_true_random=False))
+def test_what_comes_out_fits_and_is_worth_no_less(shapes, items, values, lonely, chance):
+    allowed = [[chance.random() < 0.8 for _ in items] for _ in shapes]
+    cover, hosts = a_cover(shapes, items, allowed=allowed), apart(len(items), *lonely)
+    worth = np.array(values[: len(items)])
+    ways = [list(fillings(cover, hosts, shape)) for shape in range(len(shapes))]
+    before = np.array([chance.choice(each) for each in ways])
+    after = exchanged(cover, hosts, before, worth)
+    for shape, (first, last) in enumerate(zip(before, after, strict=True)):
+        assert any((last == way).all() for way in ways[shape])
+        assert last @ worth >= first @ worth
+        assert all(first[item] == last[item] for item in lonely if item < len(items))
+
+
+def test_pods_leave_for_others_that_are_worth_more_together():
+    """A pod of 6 keeps two of 5 out, which are worth more."""
+    cover = a_cover([(1.0, 10, 100)], [(1, 6, 1), (2, 5, 1)])
+    after = exchanged(cover, apart(2), np.array([[1, 0]]), np.array([0.65, 0.5]))
+    assert after.tolist() == [[0, 2]]
+
+
+def test_no_more_pods_come_than_are_left():
+    cover = a_cover([(1.0, 100, 100)], [(9, 1, 1), (9, 2, 1)])
+    after = exchanged(cover, apart(2), np.array([[1, 1]]), np.array([1.0, 1.0]), left=np.array([3, 2]))
+    assert after.tolist() == [[3, 2]]
+
+
+def test_existing_pods_that_are_worth_nothing_stay_where_nothing_needs_their_room():
+    cover = a_cover([(1.0, 10, 10)], [(1, 6, 1), (1, 8, 1)])
+    after = exchanged(cover, apart(2), np.array([[1, 0]]), np.array([0.0, 0.0]))
+    assert after.tolist() == [[1, 0]]
+
+
+def test_large_pods_fill_nodes_nearly_as_well_as_the_best_way_does():
+    """Drawn nodes of a few large pods: greedy fillings lose several times as much as improved ones."""
+    chance = random.Random()
+    lost = {"greedy": [], "improved": []}
+    for _ in range(20):
+        items = [(chance.randint(1, 3), chance.randint(20, 60), chance.randint(20, 60)) for _ in range(4)]
+        cover, hosts = a_cover([(1.0, 100, 100), (1.0, 160, 90)], items), apart(len(items))
+        worth = np.array([(cpu + memory) * chance.uniform(0.9, 1.1) for _, cpu, memory in items])
+        before = greedily(cover, hosts, worth)
+        after = exchanged(cover, hosts, before, worth)
+        for shape in range(2):
+            best = max(float(way @ worth) for way in fillings(cover, hosts, shape))
+            lost["greedy"].append(1 - float(before[shape] @ worth) / best)
+            lost["improved"].append(1 - float(after[shape] @ worth) / best)
+    assert np.mean(lost["improved"]) < 0.5 * np.mean(lost["greedy"])
+    assert np.mean(lost["improved"]) < 0.02
+
+
+def test_a_thousand_kinds_of_pods_take_little_memory():
+    chance = random.Random(5)
+    items = [(9, chance.randint(1, 40), chance.randint(1, 40)) for _ in range(1000)]
+    cover, hosts = a_cover([(1.0, 900 + index, 900) for index in range(40)], items), apart(1000)
+    worth = cover.requests.sum(axis=1) * np.linspace(0.9, 1.1, 1000)
+    before = greedily(cover, hosts, worth)
+    tracemalloc.start()
+    after = exchanged(cover, hosts, before, worth)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 60e6
+    assert (after @ worth >= before @ worth).all()
