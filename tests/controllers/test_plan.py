@@ -341,7 +341,7 @@ def test_settings_among_the_manifests_count(file):
 
 
 def test_the_plan_says_what_fewer_nodes_cost_and_a_setting_bounds_it(file):
-    services = [a_workload(name=f"app{each}", cpu=f"{300 + 170 * each}m", replicas=2) for each in range(16)]
+    services = [a_workload(name=f"app{each}", cpu=f"{500 + 250 * each}m", replicas=1) for each in range(16)]
 
     def planned(tolerance):
         settings = {**SETTINGS, "data": {"nodeless.fewerNodesTolerance": tolerance}}
