@@ -92,8 +92,8 @@ class Search:
         self.values: Values = cover.worth
         """The last values of the pods."""
         self._hosts = filler.hosts
-        self._knapsacks: Knapsacks | None = None
         self._exchanges = Exchanges(cover.shapes, cover.requests, filler.hosts)
+        self._knapsacks: Knapsacks | None = None
         #: What they took the last time; more where that was not enough.
         self._exact_seconds = 0.0
 
@@ -245,8 +245,10 @@ class Search:
     def _refine(self, rents: Values, turn: int, stalled: int, most: float) -> int:
         """Add fillings better than greedy ones; how many were new. Programs may take `most` seconds."""
         self._rows = np.arange(len(self._cover.shapes))
-        found = self._price_with_exchanges(self.values, rents)
-        found = found or self._price(self.values, rents, self._cover.needed, self._rows)
+        values, needed = self.values, self._cover.needed
+        closest = np.argsort(-self._reached, kind="stable")[:_EXCHANGED]
+        found = self._price(values, rents, needed, closest, at=values, exchanged=True)
+        found = found or self._price(values, rents, needed, self._rows)
         if found < _FEW_FOUND:
             found += self._price_exactly(rents, most)
         return found or self._price_widely(rents, turn, stalled)
@@ -421,6 +423,7 @@ class Search:
         *,
         at: Values | None = None,
         every: bool = False,
+        exchanged: bool = False,
     ) -> int:
         """Add the fillings that are worth more than they cost; returns how many were new.
 
@@ -429,11 +432,14 @@ class Search:
             rents: What the caps cost.
             left: The most pods of each item.
             rows: The shapes to fill.
-            at: The values by which fillings are judged; None: the same.
+            at: The values by which fillings are judged; None: the same, and it is remembered what they reach.
             every: Add them all.
+            exchanged: Improve them by exchanges.
         """
         cover = self._cover
         fillings = self._fill(values, left, rows)
+        if exchanged:
+            fillings = self._exchange(fillings, values, left, rows)
         price = cover.cost[rows] + cover.rent(rents, rows)
         worth = fillings @ (values if at is None else at)
         gain = worth - price
@@ -441,18 +447,6 @@ class Search:
             self._reached[rows] = worth / np.maximum(price, 1e-9)
         worth_it = fillings.any(axis=1) if every else gain > _GAIN * np.maximum(price, 1e-3)
         return self._add((int(rows[index]), fillings[index]) for index in np.flatnonzero(worth_it))
-
-    def _price_with_exchanges(self, values: Values, rents: Values) -> int:
-        """Add what exchanges make of greedy fillings of the shapes that came closest; how many were new."""
-        cover = self._cover
-        rows = np.argsort(-self._reached, kind="stable")[:_EXCHANGED]
-        fillings = self._exchange(self._fill(values, cover.needed, rows), values, cover.needed, rows)
-        price = cover.cost[rows] + cover.rent(rents, rows)
-        gain = fillings @ values - price
-        return self._add(
-            (int(rows[index]), fillings[index])
-            for index in np.flatnonzero(gain > _GAIN * np.maximum(price, 1e-3))
-        )
 
     def _exchange(self, fillings: Amounts, values: Values, left: Amounts, rows: NDArray[np.intp]) -> Amounts:
         """The fillings, improved; what that takes is taken from the effort."""
