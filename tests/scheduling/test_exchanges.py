@@ -52,6 +52,19 @@ def test_no_more_pods_come_than_are_left():
     assert after.tolist() == [[3, 2]]
 
 
+def test_pods_with_limits_for_a_node_neither_leave_nor_come():
+    cover, worth = a_cover([(1.0, 10, 100)], [(1, 6, 1), (2, 5, 1)]), np.array([0.65, 0.5])
+    assert exchanged(cover, apart(2, 0), np.array([[1, 0]]), worth).tolist() == [[1, 0]]
+    assert exchanged(cover, apart(2, 1), np.array([[1, 0]]), worth).tolist() == [[1, 0]]
+
+
+def test_a_pod_that_lacks_one_byte_of_room_does_not_come():
+    cover = a_cover([(1.0, 3 * 10**11 - 1)], [(3, 10**11), (1, 1)])
+    after = exchanged(cover, apart(2), np.array([[0, 1]]), np.array([1.0, 1e-3]))
+    assert after.tolist() != [[3, 0]]
+    assert (after @ cover.requests <= cover.shapes.room).all()
+
+
 def test_existing_pods_that_are_worth_nothing_stay_where_nothing_needs_their_room():
     cover = a_cover([(1.0, 10, 10)], [(1, 6, 1), (1, 8, 1)])
     after = exchanged(cover, apart(2), np.array([[1, 0]]), np.array([0.0, 0.0]))
