@@ -1,12 +1,17 @@
 """A pass ends whatever the pods are, and a greedy tenant takes time from none but itself."""
 
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
+from typer.testing import CliRunner
 
-from nodeless.model.labels import ARCH, INSTANCE_TYPE, ZONE
+from nodeless.cli.main import app
+from nodeless.explain.decisions import Situation
+from nodeless.explain.report import report
+from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, ZONE
 from nodeless.model.plan import Plan
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.model.snapshot import Snapshot
@@ -18,6 +23,8 @@ from nodeless.scheduling.spread.backtracking_search import BacktrackingSearch
 from nodeless.scheduling.spread.sharing import ENDLESS, Limit
 from tests.hostile_pods import KINDS, hostile_pod, pending
 from tests.scheduling.factories import (
+    NOW,
+    instance_type,
     needs,
     node,
     pods,
@@ -31,6 +38,20 @@ from tests.scheduling.factories import (
 from tests.scheduling.hostile_batches import HONEST, every_type, honest_pods
 
 TYPES = every_type()[::8]
+#: A packing problem of one type and one pod, as `nodeless solve` reads it.
+ONE_POD = {
+    "name": "one pod",
+    "instanceTypes": [
+        {
+            "name": "a.xlarge",
+            "capacity": {"cpu": "4", "memory": "8Gi", "pods": "20"},
+            "requirements": {INSTANCE_TYPE: ["a.xlarge"], ZONE: ["z1"], CAPACITY_TYPE: [ON_DEMAND]},
+            "offerings": [{"zone": "z1", "capacityType": ON_DEMAND, "price": 0.2}],
+        }
+    ],
+    "nodePools": [{"name": "default"}],
+    "pods": [{"name": "web", "requests": {"cpu": "1"}}],
+}
 
 
 def planned(seen: Snapshot, types=TYPES, **policy) -> Plan:
@@ -332,12 +353,32 @@ def test_a_fault_in_the_planning_of_one_class_is_kept_to_its_pods(monkeypatch):
     assert result.new_nodes == planned(snapshot(others, pool())).new_nodes
 
 
-def test_where_the_search_for_a_cheaper_plan_fails_the_floor_plan_stays(monkeypatch):
+@pytest.fixture
+def search_that_fails(monkeypatch):
     def faulty(*_arguments):
         raise ZeroDivisionError("no price")
 
-    seen = snapshot(honest_pods(random.Random(9), 6), pool())
     monkeypatch.setattr("nodeless.scheduling.solver.repack", faulty)
-    result = planned(seen, time_box=0.1)
+
+
+@pytest.mark.usefixtures("search_that_fails")
+def test_where_the_search_for_a_cheaper_plan_fails_the_first_fit_plan_stays():
+    result = planned(snapshot(honest_pods(random.Random(9), 6), pool()), time_box=0.1)
     assert not result.refusals
     assert ["ZeroDivisionError" in each for each in result.faults] == [True]
+
+
+@pytest.mark.usefixtures("search_that_fails")
+def test_a_search_that_fails_is_a_note_of_the_plan_and_of_the_answer(tmp_path):
+    seen = snapshot(honest_pods(random.Random(9), 6), pool())
+    types = dict.fromkeys(seen.pools, (instance_type("a.xlarge", 4, 16),))
+    situation = Situation(seen, types, Policy(), NOW)
+    (note,) = report(situation, situation.plan()).notes
+    assert "a step of planning failed, and the plan was made without it: ZeroDivisionError" in note
+
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(ONE_POD))
+    solved = CliRunner().invoke(app, ["solve", "--problem", str(path), "--json"])
+    assert solved.exit_code == 0
+    assert "nodeless: note: a step of planning failed" in solved.stderr
+    assert json.loads(solved.stdout)["faults"] == [note]

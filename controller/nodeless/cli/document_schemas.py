@@ -266,6 +266,7 @@ def _packing_answer() -> JsonSchema:
         provedCheapest=BOOLEAN,
         fewerNodes=_or_null(_object(nodes=INTEGER, perHour=NUMBER)),
         timedOut=BOOLEAN,
+        faults=_STRINGS,
         newNodes=_array(new),
         existingNodes=_array(_object(name=STRING, pods=_array(counted))),
         unschedulable=_array(_object(name=STRING, count=INTEGER, error=STRING)),

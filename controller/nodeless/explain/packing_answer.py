@@ -36,6 +36,7 @@ def packing_answer(problem: str, pods: Mapping[str, str], plan: Plan) -> dict[st
         "provedCheapest": plan.proved_cheapest,
         "fewerNodes": fewer.to_json() if fewer else None,
         "timedOut": False,
+        "faults": list(plan.fault_notes()),
         "newNodes": _folded(plan.new_nodes, pods),
         "existingNodes": [{"name": name, "pods": _counted(there[name], pods)} for name in sorted(there)],
         "unschedulable": _refused(plan, pods),

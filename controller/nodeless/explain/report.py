@@ -193,7 +193,7 @@ def report(
     Args:
         situation: What was planned.
         plan: The plan.
-        notes: Lines on what it rests on.
+        notes: Lines on what it rests on; faults of the plan are added.
         wider: Types that pools might buy if their requirements allowed them, by pool key.
         preferences: What soft rules cost (`preference_costs`).
     """
@@ -223,7 +223,7 @@ def report(
         together=kept_together(situation, plan),
         preferences=preferences,
         commitments=commitment_uses(policy.commitments, coverage, catalog),
-        notes=tuple(notes),
+        notes=(*notes, *plan.fault_notes()),
     )
 
 

@@ -195,6 +195,14 @@ class Plan:
     faults: tuple[str, ...] = ()
     """What nobody foresaw and the plan was made without: the search for a cheaper one, say."""
 
+    def fault_notes(self) -> tuple[str, ...]:
+        """A line for each fault, for those who read the plan; none where nothing failed."""
+        return tuple(
+            f"a step of planning failed, and the plan was made without it: {fault}; hint: the plan can be "
+            "carried out, but may cost more than it has to; please report this line"
+            for fault in self.faults
+        )
+
     def relaxed_preferences(self) -> dict[str, tuple[str, ...]]:
         """Messages of what each pod gave up, by its key; pods that gave up nothing are left out."""
         lost: dict[str, list[str]] = {}

@@ -55,6 +55,8 @@ def solve_problem(
             answer = answer_to(given, improve=improve, packing=policy)
     except UnreadableProblem as error:
         _fail(str(error))
+    for fault in answer["faults"]:
+        print(f"nodeless: note: {fault}", file=sys.stderr)  # noqa: T201 - stdout is for the answer
     if output in DOCUMENTS:
         write_document("PackingAnswer", answer, output)
     else:

@@ -295,7 +295,7 @@ class Provisioning:
         self._resting.note(plan, snapshot, late)
         self._tenants.note(plan, time.monotonic())
         for fault in set(plan.faults) - self._faults:
-            self._log.error(f"a plan was made without the objects that failed: {fault}")
+            self._log.error(f"a step of planning failed, and the plan was made without it: {fault}")
         self._faults |= set(plan.faults)
         await self._launch(plan, situation, waits)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
