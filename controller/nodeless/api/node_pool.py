@@ -12,12 +12,12 @@ from nodeless.api.cel import rule, rules
 from nodeless.api.metav1 import Conditions, Definition, FreeForm, Int32, Int64, Quantities
 from nodeless.api.requirements_v1 import LABEL_RULES, PoolRequirement, PoolTaint, requirement_rules
 from nodeless.api.rule_codes import RuleCode
+from nodeless.api.schedules import SCHEDULE_PATTERN
 
 #: One or more groups of digits and a unit.
 DURATION = r"^([0-9]+(s|m|h))+$"
 DURATION_OR_NEVER = r"^(([0-9]+(s|m|h))+|Never)$"
 _NODES = r"^((100|[0-9]{1,2})%|[0-9]+)$"
-_SCHEDULE = r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$"
 _BUDGET_DURATION = r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$"
 _LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
@@ -119,7 +119,7 @@ class Budget(Definition):
         | None
     ) = None
     """Which disruptions it limits: Underutilized, Empty, Drifted, Unhealthy; absent: all of them."""
-    schedule: Annotated[str, Meta(extra_json_schema={"pattern": _SCHEDULE})] | None = None
+    schedule: Annotated[str, Meta(extra_json_schema={"pattern": SCHEDULE_PATTERN})] | None = None
     """When the budget begins to apply: five cron fields or @daily and its like, in UTC; absent: always."""
     duration: Annotated[str, Meta(extra_json_schema={"pattern": _BUDGET_DURATION})] | None = None
     """How long the budget applies from each time of its schedule, in hours and minutes."""

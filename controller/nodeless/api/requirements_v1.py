@@ -14,6 +14,7 @@ from nodeless.api.cel import Rule, rule
 from nodeless.api.metav1 import RequirementDefinition, TaintDefinition, Time
 from nodeless.api.rule_codes import RuleCode
 from nodeless.model.labels import AWS_GROUP, CAPACITY_TYPE, CORE_GROUP, HOSTNAME, NODE_POOL, WELL_KNOWN
+from nodeless.model.numbers import whole_number
 
 OPERATORS_V1 = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 BOUNDS = ("Gt", "Lt", "Gte", "Lte")
@@ -226,6 +227,7 @@ def _where(listed: list[Mapping[str, Any]], broken: Any) -> list[int]:
 
 def is_bound(values: list[str]) -> bool:
     """As CEL reads a whole number: a sign is allowed, the value must fit 64 bits."""
-    if len(values) != 1 or re.fullmatch(r"[+-]?[0-9]+", values[0]) is None:
+    if len(values) != 1:
         return False
-    return 0 <= int(values[0]) < _LARGEST
+    number = whole_number(re.sub(r"^[+-]", "", values[0]), _LARGEST)
+    return number is not None and number < _LARGEST and not (number and values[0].startswith("-"))

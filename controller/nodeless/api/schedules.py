@@ -2,6 +2,16 @@
 
 import re
 
+from nodeless.model.numbers import whole_number
+
+#: Karpenter's pattern of a schedule. Python takes the fifth power of a long text's length to say no.
+SCHEDULE_PATTERN = (
+    r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$"
+)
+#: Characters of a text that is still held against the pattern itself, and of a field that are shown.
+_LONG, _SHOWN = 32, 64
+#: Larger than every number of a field.
+_BEYOND = 100
 _WORDS = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
@@ -15,6 +25,13 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 )
 
 
+def has_form_of_schedule(text: str) -> bool:
+    """Whether a text matches `SCHEDULE_PATTERN`; a long one, whether it might (`schedule_defect` knows)."""
+    if len(text) <= _LONG:
+        return re.search(SCHEDULE_PATTERN, text) is not None
+    return text.startswith(_WORDS) or len(text.split()) >= len(_FIELDS)
+
+
 def schedule_defect(text: str) -> str:
     """What keeps a text from being a schedule; empty when it is one."""
     if text.startswith("@"):
@@ -24,7 +41,8 @@ def schedule_defect(text: str) -> str:
         return f"has {len(fields)} fields; a schedule has five"
     for field, (name, first, last, words) in zip(fields, _FIELDS, strict=True):
         if not all(_fits(part, first, last, words) for part in field.split(",")):
-            return f"has no {name} from {first} to {last} in {field}"
+            shown = field if len(field) <= _SHOWN else f"{field[:_SHOWN]}..."
+            return f"has no {name} from {first} to {last} in {shown}"
     return ""
 
 
@@ -41,4 +59,5 @@ def _fits(part: str, first: int, last: int, words: dict[str, int]) -> bool:
 
 
 def _number(text: str, words: dict[str, int]) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() else words.get(text.lower())
+    number = whole_number(text, _BEYOND)
+    return words.get(text.lower()) if number is None else number

@@ -19,6 +19,7 @@ from nodeless.api.kinds import Kind
 from nodeless.api.metav1 import ObjectMeta
 from nodeless.api.moved_fields import with_new_home
 from nodeless.api.rule_codes import RuleCode
+from nodeless.api.schedules import SCHEDULE_PATTERN, has_form_of_schedule
 from nodeless.api.schema import Schema, schema_of
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.times import parse_time
@@ -149,7 +150,7 @@ def _check_string(value: str, wanted: Schema, path: str) -> Iterator[FieldError]
             did_you_mean(value, choices, listed),
             code=RuleCode.UNSUPPORTED_VALUE,
         )
-    if (pattern := wanted.get("pattern")) and not re.search(pattern, value):
+    if (pattern := wanted.get("pattern")) and not _matches(pattern, value):
         yield FieldError(path, value, f"does not match {pattern}", code=RuleCode.INVALID_FORMAT)
     if wanted.get("format") == "date-time" and not _is_time(value):
         yield FieldError(
@@ -165,6 +166,10 @@ def _check_string(value: str, wanted: Schema, path: str) -> Iterator[FieldError]
         yield FieldError(
             path, value, f"is longer than {wanted['maxLength']} characters", code=RuleCode.WRONG_LENGTH
         )
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return has_form_of_schedule(text) if pattern == SCHEDULE_PATTERN else bool(re.search(pattern, text))
 
 
 def _is_time(text: str) -> bool:

@@ -67,8 +67,9 @@ def _seconds_of(part: tuple[str, str]) -> int:
 
 def is_longer_than_counts(text: str) -> bool:
     """Whether a life span is longer than `LONGEST_SPAN`. Raises ValueError for a text that is none."""
-    found = re.findall(r"([0-9]+)([smh])", text)
-    return parse_life_span(text) is not None and sum(map(_seconds_of, found)) > LONGEST_SPAN
+    if parse_life_span(text) is None:
+        return False
+    return sum(map(_seconds_of, re.findall(r"([0-9]+)([smh])", text))) > LONGEST_SPAN
 
 
 def format_life_span(seconds: int | None) -> str:

@@ -16,7 +16,7 @@ from nodeless.launch import mime
 from nodeless.launch.kubelet_arguments import Bootstrap, go_duration, pairs, quoted_flag
 
 _NODE_CONFIG_API = "node.eks.aws/"
-_LOOKS_LIKE_NODE_CONFIG = re.compile(r"^\s*apiVersion:\s*[\"']?node\.eks\.aws/", re.MULTILINE)
+_LOOKS_LIKE_NODE_CONFIG = re.compile(r"^[^\S\n]*apiVersion:\s*[\"']?node\.eks\.aws/", re.MULTILINE)
 _NOT_BARE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _HINT = "hint: give a NodeConfig of node.eks.aws/v1alpha1, or a script that begins with #!"
 

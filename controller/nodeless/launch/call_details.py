@@ -10,7 +10,7 @@ import re
 _ENCODED = re.compile(r"(?i)(encoded authorization failure message:)\s*([\w+/=-]+)")
 #: As the SDKs and services spell it: `(Service: Iam, Status Code: 404, Request ID: ...)`, `RequestId: ...`.
 _REQUEST = re.compile(
-    r"(?i)[\s,;(]*\(?\brequest[ _-]?id\s*[:=]?\s*([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)?"
+    r"(?i)(?<![\s,;(])[\s,;(]*+\brequest[ _-]?id\s*[:=]?\s*([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)?"
 )
 #: Characters of a message that are read: what comes after them is nothing that anybody is told.
 _LONGEST_READ = 10_000

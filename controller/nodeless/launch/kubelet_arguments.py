@@ -36,7 +36,9 @@ _KUBELET_LABELS = frozenset(
 #: What ends a word or a line for bootstrap.sh, nodeadm and systemd, through which arguments reach it.
 _UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029'\"\\]")
 _HINT = "hint: labels and taints hold letters, digits, -, _ and .; settings quantities, shares and durations"
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+#: Asked first: parts are looked for anew at each character, which is quadratic in digits without a unit.
+_DURATION = re.compile(f"(?:{_DURATION_PART.pattern})+")
 
 
 class ArgumentError(ValueError):
@@ -206,11 +208,14 @@ def quoted_word(name: str, value: str) -> str:
 
 def go_duration(text: str) -> str:
     """A duration as Go prints it: `90s` and `1m30s` are both `1m30s`; anything else is returned as it is."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    if _DURATION.fullmatch(text) is None:
         return text
+    parts = _DURATION_PART.findall(text)
     units = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-    milliseconds = round(sum(float(number) * units[unit] for number, unit in parts))
+    exact = sum(float(number) * units[unit] for number, unit in parts)
+    if exact == float("inf"):
+        return text
+    milliseconds = round(exact)
     if milliseconds == 0:
         return "0s"
     if milliseconds < 1000:

@@ -20,7 +20,7 @@ _QUOTES = re.compile(
     "\N{SINGLE LOW-9 QUOTATION MARK}\N{SINGLE HIGH-REVERSED-9 QUOTATION MARK}]"
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_TAG = re.compile(r"^\s*</?(powershell|script|persist|runasLocalSystem)>", re.IGNORECASE | re.MULTILINE)
+_TAG = re.compile(r"^[^\S\n]*</?(powershell|script|persist|runasLocalSystem)>", re.IGNORECASE | re.MULTILINE)
 
 
 class PowerShellError(ValueError):

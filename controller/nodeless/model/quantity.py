@@ -9,7 +9,7 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 
-_PATTERN = re.compile(r"^([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$")
+_PATTERN = re.compile(r"^([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$")
 _SUFFIXES = {
     "n": Decimal(10) ** -9,
     "u": Decimal(10) ** -6,
@@ -31,6 +31,8 @@ _SUFFIXES = {
 #: Beyond any amount that Kubernetes can hold (63 bits), and cheap to compute with.
 _LARGEST_EXPONENT = 30
 _MOST_EXPONENT_DIGITS = 8
+#: Before the point: more are beyond any amount even with the smallest exponent; a million overflow a Decimal.
+_MOST_WHOLE_DIGITS = 60
 #: Larger quantities count as this: more than Kubernetes computes with, and cheap for us.
 LARGEST = Decimal(2**70)
 #: Characters of a text that is no quantity which are shown.
@@ -68,6 +70,8 @@ def _read(text: str) -> Decimal:
         raise QuantityError(text)
     if exponent and abs(int(exponent[1:])) > _LARGEST_EXPONENT:
         raise QuantityError(text)
+    if len(number.partition(".")[0].lstrip("0")) > _MOST_WHOLE_DIGITS:
+        return -LARGEST if sign == "-" else LARGEST
     value = min(Decimal(number + (exponent or "")) * _SUFFIXES[suffix or ""], LARGEST)
     return -value if sign == "-" else value
 

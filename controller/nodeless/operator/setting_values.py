@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+#: Asked first: parts are looked for anew at each character, which takes hours in a million digits.
+_DURATION = re.compile(f"(?:{_DURATION_PART.pattern})+")
 #: Seconds: the longest duration that Go has (`time.ParseDuration` refuses more).
 _LONGEST = (2**63 - 1) / 1e9
 #: Digits of a whole number that can be meant.
@@ -56,9 +58,9 @@ def duration(value: str) -> float:
 
 def _any_duration(value: str) -> float:
     """A Go duration, 0 allowed, in seconds."""
-    parts = _DURATION_PART.findall(value)
-    if not parts or "".join(number + unit for number, unit in parts) != value:
+    if _DURATION.fullmatch(value) is None:
         raise UnusableValue("is not a duration", "write for example 10s or 1m30s")
+    parts = _DURATION_PART.findall(value)
     seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
     if seconds > _LONGEST:
         raise UnusableValue("is longer than any duration", "at most 2562047h")

@@ -13,7 +13,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 ENCLAVES = "enclaves"
 NESTED_VIRTUALIZATION = "nested-virtualization"
 CLUSTER_PLACEMENT = "cluster-placement"
-_NAME = re.compile(r"^(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
+_NAME = re.compile(r"^(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]++)[^.]*\.")
 
 
 @dataclass(frozen=True, slots=True)
