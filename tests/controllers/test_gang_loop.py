@@ -359,3 +359,29 @@ def test_no_pass_is_made_before_the_pauses_are_read(monkeypatch):
         task.cancel()
 
     run_in_virtual_time(scenario())
+
+
+@pytest.mark.parametrize(
+    "pauses",
+    [
+        "no JSON",
+        "[1]",
+        "[" * 100_000,
+        '{"broken": ' * 50_000,
+        '"\ud800"',
+        '{"broken": {"until": "2026-01-01T00:00:00Z", "seconds": 9%s}}' % ("9" * 400),
+        '{"broken": {"until": "2026-01-01T00:00:00Z", "seconds": "nan"}}',
+        '{"broken": {"until": 7, "seconds": 300}}',
+        '{"broken": 7}',
+    ],
+    ids=lambda text: ascii(text[:24]),
+)
+def test_pauses_that_cannot_be_read_are_none(pauses):
+    assert read_pauses({"pauses": pauses}, NOW, 3600.0) == {}
+
+
+def test_a_pause_that_cannot_be_read_leaves_the_others():
+    data = write_pauses({GANG: (NOW + 200, 300.0)})
+    broken = '{"broken": {"until": "2026-01-01T00:00:00Z", "seconds": 9%s}, ' % ("9" * 400)
+    data["pauses"] = data["pauses"].replace("{", broken, 1)
+    assert read_pauses(data, NOW, 3600.0) == {GANG: (NOW + 200, 300.0)}

@@ -31,13 +31,13 @@ def read_pauses(data: Mapping[str, Any], now: float, longest: float) -> Pauses:
     """
     try:
         document = msgspec.json.decode(str(data.get(_PAUSES) or "{}"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return {}
     found: Pauses = {}
     for name, said in document.items() if isinstance(document, dict) else ():
         try:
             until, pause = parse_time(said["until"]), float(said["seconds"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             continue
         if 0 < pause <= longest and len(name) <= _LONGEST_NAME:
             found[name] = (min(until, now + pause), pause)
