@@ -5,6 +5,7 @@ Where reading takes quadratic time, it takes a quarter of an hour: the limit of 
 
 import contextlib
 import copy
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,11 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nodeless.api.errors import FieldError
+from nodeless.api.schedules import SCHEDULE_PATTERN, has_form_of_schedule
 from nodeless.api.times import is_longer_than_counts, parse_life_span
 from nodeless.api.validation import validate
 from nodeless.api.warnings import suspicions
@@ -103,6 +107,12 @@ def test_a_grace_period_longer_than_any_number_is_passed_on_as_it_is() -> None:
 )
 def test_a_long_text_that_is_no_schedule_is_a_fault_of_its_field(text: str) -> None:
     assert [fault.path for fault in faults_of_a_schedule(text)]
+
+
+@given(st.text("a0*@daily \t\r\n", max_size=20) | st.text("a \n", max_size=10))
+@settings(max_examples=2000)
+def test_a_text_has_the_form_of_a_schedule_where_karpenters_pattern_matches(text: str) -> None:
+    assert has_form_of_schedule(text) == (re.search(SCHEDULE_PATTERN, text) is not None)
 
 
 @pytest.mark.parametrize(

@@ -52,24 +52,28 @@ def parse_life_span(text: str) -> int | None:
 
     A span beyond `LONGEST_SPAN` counts as that: whoever writes more means that it never ends.
     """
-    if text == NEVER:
-        return None
-    if re.fullmatch(r"([0-9]+[smh])+", text) is None:
-        raise ValueError(f"{text[:64]!r} is not a duration; hint: write 720h, 1h30m or Never")
-    return min(sum(map(_seconds_of, re.findall(r"([0-9]+)([smh])", text))), LONGEST_SPAN)
-
-
-def _seconds_of(part: tuple[str, str]) -> int:
-    number, unit = part[0].lstrip("0"), part[1]
-    # Python reads no number of thousands of digits, and takes quadratic time for it.
-    return LONGEST_SPAN + 1 if len(number) > _MOST_DIGITS else int(number or 0) * _SECONDS[unit]
+    seconds = _seconds_of(text)
+    return None if seconds is None else min(seconds, LONGEST_SPAN)
 
 
 def is_longer_than_counts(text: str) -> bool:
     """Whether a life span is longer than `LONGEST_SPAN`. Raises ValueError for a text that is none."""
-    if parse_life_span(text) is None:
-        return False
-    return sum(map(_seconds_of, re.findall(r"([0-9]+)([smh])", text))) > LONGEST_SPAN
+    seconds = _seconds_of(text)
+    return seconds is not None and seconds > LONGEST_SPAN
+
+
+def _seconds_of(text: str) -> int | None:
+    if text == NEVER:
+        return None
+    if re.fullmatch(r"([0-9]+[smh])+", text) is None:
+        raise ValueError(f"{text[:64]!r} is not a duration; hint: write 720h, 1h30m or Never")
+    return sum(map(_seconds_of_part, re.findall(r"([0-9]+)([smh])", text)))
+
+
+def _seconds_of_part(part: tuple[str, str]) -> int:
+    number, unit = part[0].lstrip("0"), part[1]
+    # Python reads no number of thousands of digits, and takes quadratic time for it.
+    return LONGEST_SPAN + 1 if len(number) > _MOST_DIGITS else int(number or 0) * _SECONDS[unit]
 
 
 def format_life_span(seconds: int | None) -> str:

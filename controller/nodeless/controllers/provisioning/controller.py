@@ -294,9 +294,9 @@ class Provisioning:
         plan = self._hold_back(plan, snapshot, now)
         self._resting.note(plan, snapshot, late)
         self._tenants.note(plan, time.monotonic())
-        for fault in set(plan.faults) - self._faults:
-            self._log.error(f"a step of planning failed, and the plan was made without it: {fault}")
-        self._faults |= set(plan.faults)
+        for fault in set(plan.fault_notes()) - self._faults:
+            self._log.error(fault)
+        self._faults |= set(plan.fault_notes())
         await self._launch(plan, situation, waits)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         await self._note_pods(plan, snapshot, now)
