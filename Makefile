@@ -37,7 +37,7 @@ $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/
 demo: setup ## bring up the whole environment on this machine and run the labs on it (ARGS=--json for JSON on stdout)
 	@$(PYTHON) -m localenv demo $(ARGS)
 
-test: programs browser ## run every test, a tenth of the drawn examples (FACTOR=1: all; ARGS are handed to pytest)
+test: programs browser ## run every test, with a part of the random examples (FACTOR=1: all; ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
 
 unit: $(STAMP) browser ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)

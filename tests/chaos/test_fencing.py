@@ -76,6 +76,7 @@ def test_a_leader_cut_off_from_the_api_server_ends_before_another_one_acts(world
     world.story.append("a leader cut off from the API server")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("place", ["before LaunchInstance", "before CreateClaim"])
 def test_a_leader_that_was_suspended_beyond_its_lease_does_not_go_on(world: World, place: str) -> None:
     world.pools()

@@ -68,6 +68,7 @@ def test_previews_tell_the_changed_keys_apart() -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.drawn
 @pytest.mark.parametrize("batch", COMPARED, ids=lambda each: "+".join(case.key for case in each))
 def test_each_key_changes_what_its_line_says_and_nothing_else(
     previews: Previews, api: KubernetesApi, batch: list[Case]
