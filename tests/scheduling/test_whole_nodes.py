@@ -264,6 +264,32 @@ def test_a_proof_takes_little_more_than_it_may(box):
     assert -0.5 * box < effort.left < 0.5 * box
 
 
+def test_a_program_of_too_many_entries_is_not_begun():
+    """Ninety nodes with some room, and ten sizes beside them: HiGHS's first cuts alone would take the box."""
+    chance = Random(3)
+    sold = [
+        (
+            0.048 * size * (1 + chance.random() * 0.1),
+            size * 980,
+            int(size * 980 * chance.choice((2.1, 4.2, 8.4))),
+            29,
+        )
+        for size in chance.choices((1, 2, 4, 8, 16, 32), k=10)
+    ]
+    there = [
+        (0.0, chance.randint(200, 4000), chance.randint(500, 16000), chance.randint(5, 29)) for _ in range(90)
+    ]
+    asked = [
+        (chance.randint(20, 120), chance.choice((50, 100, 250, 500, 900, 1900)), chance.randint(50, 6000), 1)
+        for _ in range(24)
+    ]
+    effort = Effort(0.5)
+    assert (
+        whole_nodes(a_cover([*sold, *there], asked, standing=len(there)), apart(len(asked)), effort) is None
+    )
+    assert effort.left > 0.4
+
+
 @st.composite
 def worlds(draw):
     """A dozen pods at most; pools with weights and limits, room that is there, pods that keep off others."""

@@ -28,6 +28,11 @@ def quiet_solver() -> highspy.Highs:
     )
 
 
+#: Cuts that a search keeps. With the 10,000 of HiGHS's default a program of 644 rows had a full pool after 25
+#: rounds of cuts, each of which took 0.3 s then: 28 s in a box of one; with 500 2.2 s, for a better bound.
+_MOST_CUTS = 500
+
+
 def tree_search(most_nodes: int, gap: float, **options: float | bool) -> highspy.Highs:
     """A quiet HiGHS for whole numbers.
 
@@ -43,6 +48,7 @@ def tree_search(most_nodes: int, gap: float, **options: float | bool) -> highspy
             "solver": "choose",
             "mip_max_nodes": most_nodes,
             "mip_allow_restart": False,
+            "mip_pool_soft_limit": _MOST_CUTS,
             "mip_rel_gap": 0.0,
             "mip_abs_gap": gap,
             **options,
