@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from nodeless.scheduling.optimizer.exchanges import Exchanges
 from nodeless.scheduling.optimizer.patterns import Filler
-from tests.scheduling.test_dominance import a_cover, apart
+from nodeless.scheduling.spread.sharing import ENDLESS
+from tests.scheduling.test_dominance import a_cover, apart, host_limits
 from tests.scheduling.test_knapsacks import ITEMS, SHAPES, VALUES, fillings
 
 
@@ -25,10 +26,17 @@ def greedily(cover, hosts, values):
 
 
 @settings(deadline=None)
-@given(SHAPES, ITEMS, VALUES, st.sets(st.integers(0, 2)), st.randoms(use_true_random=False))
-def test_what_comes_out_fits_and_is_worth_no_less(shapes, items, values, lonely, chance):
+@given(SHAPES, ITEMS, VALUES, st.data(), st.randoms(use_true_random=False))
+def test_what_comes_out_fits_and_is_worth_no_less(shapes, items, values, data, chance):
+    """Each item is counted by some tallies, and allows so many pods there beside its own."""
     allowed = [[chance.random() < 0.8 for _ in items] for _ in shapes]
-    cover, hosts = a_cover(shapes, items, allowed=allowed), apart(len(items), *lonely)
+    tallies = [
+        st.lists(each, min_size=2, max_size=2) for each in (st.booleans(), st.sampled_from([1, 2, ENDLESS]))
+    ]
+    adds, most = (
+        np.array(data.draw(st.lists(each, min_size=len(items), max_size=len(items)))) for each in tallies
+    )
+    cover, hosts = a_cover(shapes, items, allowed=allowed), host_limits(adds, most)
     worth = np.array(values[: len(items)])
     ways = [list(fillings(cover, hosts, shape)) for shape in range(len(shapes))]
     before = np.array([chance.choice(each) for each in ways])
@@ -36,7 +44,6 @@ def test_what_comes_out_fits_and_is_worth_no_less(shapes, items, values, lonely,
     for shape, (first, last) in enumerate(zip(before, after, strict=True)):
         assert any((last == way).all() for way in ways[shape])
         assert last @ worth >= first @ worth
-        assert all(first[item] == last[item] for item in lonely if item < len(items))
 
 
 def test_pods_leave_for_others_that_are_worth_more_together():
@@ -52,10 +59,19 @@ def test_no_more_pods_come_than_are_left():
     assert after.tolist() == [[3, 2]]
 
 
-def test_pods_with_limits_for_a_node_neither_leave_nor_come():
+def test_as_many_pods_come_as_a_limit_for_a_node_lets():
+    """Pods of which one may be on a node leave for others, and one of them comes."""
     cover, worth = a_cover([(1.0, 10, 100)], [(1, 6, 1), (2, 5, 1)]), np.array([0.65, 0.5])
-    assert exchanged(cover, apart(2, 0), np.array([[1, 0]]), worth).tolist() == [[1, 0]]
+    assert exchanged(cover, apart(2, 0), np.array([[1, 0]]), worth).tolist() == [[0, 2]]
     assert exchanged(cover, apart(2, 1), np.array([[1, 0]]), worth).tolist() == [[1, 0]]
+    assert exchanged(cover, apart(2, 1), np.array([[1, 0]]), np.array([0.4, 0.5])).tolist() == [[0, 1]]
+
+
+def test_pods_with_a_limit_for_others_neither_leave_nor_come():
+    cover, worth = a_cover([(1.0, 10, 100)], [(1, 6, 1), (2, 5, 1)]), np.array([0.65, 0.5])
+    together = host_limits(np.array([[True], [True]]), np.array([[3], [ENDLESS]]))
+    assert exchanged(cover, together, np.array([[1, 0]]), worth).tolist() == [[1, 0]]
+    assert exchanged(cover, together, np.array([[0, 1]]), worth).tolist() == [[0, 1]]
 
 
 def test_a_pod_that_lacks_one_byte_of_room_does_not_come():

@@ -15,6 +15,7 @@ from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: How many pods may leave in an exchange, and exchanges of one filling at most.
 _LEAVING, _MOST = np.array([0, 1, 2, 3]), 12
@@ -33,13 +34,15 @@ class Exchanges:
         Args:
             shapes: What may be bought, or stands there.
             requests: Of one pod of each item; shape (items, resources).
-            hosts: Limits for a single node; pods of items that they speak of stay, and no more of them come.
+            hosts: Limits for a single node. Pods of items with a limit that concerns others, too, stay, and
+                no more of them come.
         """
         asked = np.flatnonzero(requests.any(axis=0))
         self._needs = requests[:, asked]
         self._room = np.maximum(shapes.room[:, asked], 0)
-        self._free = np.array([not len(touched) for touched in hosts.touched], dtype=np.bool_)
-        self._may_come = shapes.allowed & self._free
+        shared = (hosts.adds | (hosts.most < ENDLESS)).sum(axis=0) > 1
+        self._free = np.array([not shared[touched].any() for touched in hosts.touched], dtype=np.bool_)
+        self._most = np.where(self._free & shapes.allowed, hosts.alone(), 0)
         self.steps = 0
         self.elements = 0
         """Steps so far, and the elements of the arrays that they went through."""
@@ -69,8 +72,8 @@ class Exchanges:
         for start in range(0, len(rows), at_once):
             some = slice(start, start + at_once)
             room = self._room[rows[some]] - fillings[some] @ self._needs
-            may_come = np.where(self._may_come[np.ix_(rows[some], items)], left[items], 0)
-            result[some, items] = self._exchanged(fillings[some, items], values[items], items, room, may_come)
+            most = np.minimum(self._most[np.ix_(rows[some], items)], left[items])
+            result[some, items] = self._exchanged(fillings[some, items], values[items], items, room, most)
         return result
 
     def _exchanged(
