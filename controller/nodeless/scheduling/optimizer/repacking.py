@@ -152,10 +152,12 @@ def repack(
         offer(search.greedy_covers(min(_FLOOR, _FLOOR_POD * pods), hopeful=False, below=below))
         return contest.outcome(first_fit, standing, fixed)
     few_enough = pods <= _WHOLE_PODS or len(items) <= _WHOLE_ITEMS
+    # Of many pods that keep off others on their host it proves little, and a longer search finds more.
+    briefly = pods > _WHOLE_PODS and hosts.count > 0
     proved = False
     if few_enough and most_new_nodes is None:
         offer(search.greedy_covers(_GREEDY))
-        for box in _boxes(time_box):
+        for box in _boxes(min(time_box, _BOXES[0]) if briefly else time_box):
             offer(search.covers(_BEFORE_WHOLE * box))
             more = Effort(_WHOLE * box)
             chosen_nodes, proved = _on_whole_nodes(cover, hosts, more, contest.bound, known)
@@ -164,7 +166,7 @@ def repack(
                 break
             offer(search.covers(_instead(box)))
         if not proved:
-            offer(search.covers(_instead(time_box)))
+            offer(search.covers(time_box if briefly else _instead(time_box)))
         effort = Effort(_AFTER_WHOLE * time_box)
     else:
         offer(search.covers(time_box))
