@@ -53,8 +53,10 @@ _WORD = some.sampled_from(WORDS) | some.text(max_size=6)
 _NUMBER = some.sampled_from(
     [-1, 0, 1, 2, 30, 50, 51, 64, 65, 80, 100, 101, 300, 432000, 2**31, 2**53, 2**63 - 1]
 )
+#: Whole ones as manifests are read, and as the API server reads `2.0`: as whole numbers.
+_FLOAT = some.floats(-1e6, 1e6).map(lambda x: round(x, 2)).map(lambda x: int(x) if x.is_integer() else x)
 _ANYTHING = some.recursive(
-    some.none() | some.booleans() | _NUMBER | some.floats(-1e6, 1e6).map(lambda x: round(x, 2)) | _WORD,
+    some.none() | some.booleans() | _NUMBER | _FLOAT | _WORD,
     lambda inner: some.lists(inner, max_size=2) | some.dictionaries(_WORD, inner, max_size=2),
     max_leaves=4,
 )
