@@ -15,7 +15,6 @@ from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts
-from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: How many pods may leave in an exchange, and exchanges of one filling at most.
 _LEAVING, _MOST = np.array([0, 1, 2, 3]), 12
@@ -40,8 +39,7 @@ class Exchanges:
         asked = np.flatnonzero(requests.any(axis=0))
         self._needs = requests[:, asked]
         self._room = np.maximum(shapes.room[:, asked], 0)
-        shared = (hosts.adds | (hosts.most < ENDLESS)).sum(axis=0) > 1
-        self._free = np.array([not shared[touched].any() for touched in hosts.touched], dtype=np.bool_)
+        self._free = hosts.own_only()
         self._most = np.where(self._free & shapes.allowed, hosts.alone(), 0)
         self.steps = 0
         self.elements = 0

@@ -10,6 +10,7 @@ Pods stay where they are when pods on the same node must be near each other (aff
 hostname), and on existing nodes when they have rules, preferences or volumes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from nodeless.model.identity import Identity
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.pods.classes import Amounts, PodClass
+from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
 from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.pods.rules import Rules, TopologyGroup
 from nodeless.scheduling.spread.sharing import ENDLESS
@@ -165,6 +166,12 @@ class HostLimits:
         """How many pods of each item a node may hold that holds nothing else."""
         most: Amounts = np.where(self.adds, self.most, ENDLESS).min(axis=1, initial=ENDLESS)
         return most
+
+    def own_only(self) -> Mask:
+        """Whether the topology groups that matter to each item matter to no other one."""
+        items = Counter(group for touched in self.touched for group in touched.tolist())
+        own = [all(items[group] == 1 for group in touched.tolist()) for touched in self.touched]
+        return np.array(own, dtype=np.bool_)
 
 
 class HostCounts:
