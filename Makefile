@@ -41,7 +41,8 @@ test: programs browser ## run every test, with a part of the random examples (FA
 	@bash .ci/test $(PYTHON) $(ARGS)
 
 unit: $(STAMP) browser ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
-	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not cluster and not environment" $(ARGS)
+	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+		-m "not cluster and not environment$(if $(filter 1,$(FACTOR)),, and not large)" $(ARGS)
 
 cluster: programs ## run the tests that need a control plane, and no more
 	@$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "cluster and not environment" $(ARGS)

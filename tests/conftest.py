@@ -67,16 +67,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _keep_a_part(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one case or more of each test that is marked `drawn`, which ones the seed of the run decides.
-
-    What is marked `large` is for those who run all, or ask for it (`-m large`).
-    """
+    """Keep one case or more of each test that is marked `drawn`, which ones the seed of the run decides."""
     cases = defaultdict(list)
     for item in items:
         if item.get_closest_marker("drawn"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    large_wanted = "large" in config.option.markexpr
-    left = set() if large_wanted else {item for item in items if item.get_closest_marker("large")}
+    left: set[pytest.Item] = set()
     for name, drawn in sorted(cases.items()):
         drawn.sort(key=lambda item: item.nodeid)
         chance = random.Random(f"{config.getoption('randomly_seed', 0)} {name}")

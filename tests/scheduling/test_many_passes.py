@@ -1,8 +1,8 @@
 """The judge of many passes: what is planned once holds, and is not bought twice, whatever happens in between.
 
 Worlds are drawn at random and run on virtual time (`many_passes`). Every run of the suite sees the same ones,
-`make unit` the first of them; `make judge WORLDS=20000` (environment variable `MANY_PASSES`) draws as many
-others as wanted.
+`make unit` and `make test` the first of them; `make judge WORLDS=20000` (environment variable `MANY_PASSES`)
+draws as many others as wanted.
 """
 
 import os
