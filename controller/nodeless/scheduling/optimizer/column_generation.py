@@ -55,7 +55,7 @@ _STALLED = 12
 _FRESH = 2
 #: What the greedy cover of the rest of a dive may take however little is left, in terms of what that of all
 #: pods took.
-_LAST = 2.0
+_LAST = 10.0
 #: The part of a node that is rounded up to one before larger parts, where its shape is scarce; and the share
 #: of its cost that a node of such a shape pays for limits at least.
 _TAKEN, _RENT = 0.01, 1e-6
