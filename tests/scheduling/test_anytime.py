@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from nodeless.model.instance_types import Offering
 from nodeless.scheduling import LOWEST_PRICE, Policy
 from nodeless.scheduling.optimizer.anytime import AnytimeSearch
+from nodeless.scheduling.optimizer.master import Master
 from nodeless.scheduling.optimizer.patterns import Filler
+from nodeless.scheduling.optimizer.work_budget import Effort
 from tests.scheduling.factories import instance_type, plan, pods, pool
 from tests.scheduling.test_dominance import a_cover, apart
 
@@ -101,3 +104,61 @@ def test_a_search_continues_where_it_stopped():
     parts = [found_by(search, until) for until in (0.1, 0.1, 0.5)]
     assert parts[1] == []
     assert [*parts[0], *parts[2]] == found_by(a_search(), 0.5)
+
+
+def test_dives_that_round_up_other_nodes_cover_every_pod_and_differ():
+    search = a_search()
+    list(search.covers(0.5))
+    own = search._search
+    found = []
+    for turn in range(4):
+        own.effort = Effort(1.0)
+        dived = own.dive(1000, turn)
+        assert (sum(one.filling * one.times for one in dived) == own._cover.needed).all()
+        found.append([(one.shape, one.filling.tolist(), one.times) for one in dived])
+    assert found[0] not in found[1:]
+
+
+#: What a configuration costs in cents, and its pods of three items.
+CONFIGURATION = st.tuples(st.integers(20, 90), st.tuples(*[st.integers(0, 3)] * 3).filter(any))
+
+
+def cheapest(needed, configurations):
+    """The least that covers all pods, in cents: by what is left, from nothing up."""
+    least = {(0, 0, 0): 0}
+    for left in product(*(range(each + 1) for each in needed)):
+        if any(left):
+            rests = [
+                (price, tuple(max(0, pods - taken) for pods, taken in zip(left, filling, strict=True)))
+                for price, filling in configurations
+            ]
+            least[left] = min(price + least[rest] for price, rest in rests if rest != left)
+    return least[tuple(needed)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.tuples(*[st.integers(1, 6)] * 3), st.lists(CONFIGURATION, max_size=8))
+def test_whole_numbers_of_configurations_are_the_cheapest(needed, drawn):
+    alone = [(100, tuple(int(item == at) for at in range(3))) for item in range(3)]
+    configurations = [*alone, *drawn]
+    master = Master(np.array(needed), np.zeros(0), 1.0)
+    prices, fillings = (np.array(each) for each in zip(*configurations, strict=True))
+    master.add(prices / 100, fillings, [{}] * len(configurations))
+    least = cheapest(needed, configurations)
+
+    taken, _ = master.whole(1.0, least / 100 + 0.005)
+    assert (taken @ fillings >= needed).all()
+    assert taken @ prices == least
+    assert master.whole(1.0, least / 100 - 0.005)[0] is None
+
+
+def test_whole_numbers_stay_within_what_there_is_only_so_much_of():
+    master = Master(np.array([4]), np.array([10.0]), 1.0)
+    master.add(np.array([0.1, 0.5]), np.array([[1], [1]]), [{0: 5.0}, {}])
+    assert master.whole(1.0, 10.0)[0].tolist() == [2, 2]
+
+
+def test_too_little_time_for_whole_numbers_finds_nothing_and_takes_none():
+    master = Master(np.array([4]), np.zeros(0), 1.0)
+    master.add(np.array([0.1]), np.array([[1]]), [{}])
+    assert master.whole(1e-6, 10.0) == (None, 0.0)

@@ -2,8 +2,10 @@
 
 First come greedy covers, by two kinds of values. Then rungs of a ladder, each twice as long as the one
 before: on each, column generation continues where it stopped, and a dive turns what is known into whole
-numbers. What is done on a rung depends on what was done before it, and not on how much time there is. So the
-best plan that is found within some time is among those that are found within more.
+numbers; so does an integer program, where nodes are few. Where column generation finds nothing new, larger
+programs and dives that round up other nodes have the rest of the time. What is done depends on what was done
+before it, and not on how much time there is. So the best plan that is found within some time is among those
+that are found within more.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from nodeless.scheduling.optimizer.column_generation import Search
-from nodeless.scheduling.optimizer.cover import Chosen, Cover
+from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.patterns import Filler
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
@@ -23,6 +25,18 @@ _FIRST_RUNG = 1 / 64
 _FIRST_STEPS = 40
 #: The first rung in terms of what a greedy cover takes, at least.
 _COVERED = 0.5
+#: Nodes and items up to which an integer program looks for whole numbers. With more items a round of cuts
+#: takes too long.
+_FEW_NODES, _FEW_ITEMS = 60, 25
+#: Of how many configurations it does so after each rung, and in which part of the rung's time.
+_FEW_COLUMNS, _WHOLE = 150, 0.2
+#: Configurations and seconds of the programs that follow once no new configurations are found.
+_PROGRAMS = ((300, 0.25), (600, 0.25), (600, 1.0))
+#: The last dives end when so many in a row have found nothing cheaper. One may take so many times as long as
+#: the last one before them did, or as a dive takes at least, in seconds.
+_IN_VAIN, _DIVES, _LEAST_DIVE = 6, 1.5, 1e-3
+#: What a dive takes together with the making of its program, in terms of what is counted of it.
+_MADE = 2.0
 
 
 class AnytimeSearch:
@@ -37,6 +51,11 @@ class AnytimeSearch:
         self._rung = _FIRST_RUNG
         self._steps = _FIRST_STEPS
         self._ended = False
+        self._programs = list(_PROGRAMS)
+        self._turn = self._in_vain = 0
+        self._longest = 0.0
+        # Of the cheapest cover so far.
+        self._least, self._nodes = np.inf, 0
         self.spent = 0.0
         """Seconds of work so far."""
 
@@ -53,9 +72,13 @@ class AnytimeSearch:
             self._rung = max(self._rung, _COVERED * self._search.covered)
             if self.spent + self._rung > until:
                 return
-            dived = self._climb()
-            if dived is not None:
-                yield dived
+            yield from self._climb()
+        if self._values:
+            return
+        while self._programs and self.spent + self._programs[0][1] <= until:
+            yield from self._whole(*self._programs.pop(0))
+        while not self._programs and self._in_vain < _IN_VAIN and self.spent + _MADE * self._longest <= until:
+            yield from self._dive_otherwise()
 
     def greedy_covers(
         self, until: float, *, hopeful: bool = True, below: float = np.inf
@@ -71,18 +94,56 @@ class AnytimeSearch:
                 return
             del self._values[0]
             if chosen is not None:
+                self._improves(chosen)
                 self._columns = chain(self._columns, [(one.shape, one.filling) for one in chosen])
                 yield chosen
 
-    def _climb(self) -> list[Chosen] | None:
+    def _climb(self) -> Iterator[list[Chosen]]:
         """One rung."""
         search = self._search
         search.effort = Effort(self._rung)
         columns, self._columns = self._columns, ()
         more = search.generate(columns)
+        before = search.effort.left
         dived = search.dive(self._steps)
-        self._ended = not more and not search.cut_short and search.finest
-        self._steps *= 2
+        self._longest = _DIVES * max(_LEAST_DIVE, before - search.effort.left)
         self.spent += self._rung - search.effort.left
+        if dived is not None:
+            self._improves(dived)
+            yield dived
+        self._ended = not more and not search.cut_short and search.finest
+        yield from self._whole(_FEW_COLUMNS, _WHOLE * self._rung)
+        self._steps *= 2
         self._rung *= 2
-        return dived
+
+    def _whole(self, columns: int, seconds: float) -> Iterator[list[Chosen]]:
+        """Whole numbers of the configurations of most use by an integer program, where nodes are few."""
+        if self._nodes > _FEW_NODES or len(self._cover.needed) > _FEW_ITEMS:
+            return
+        search = self._search
+        search.effort = Effort(seconds)
+        chosen = search.whole(columns, self._least)
+        self.spent += seconds - search.effort.left
+        if chosen is not None and self._improves(chosen):
+            yield chosen
+
+    def _dive_otherwise(self) -> Iterator[list[Chosen]]:
+        """A dive that rounds up other nodes than those before, with the same configurations."""
+        search = self._search
+        search.effort = Effort(self._longest)
+        self._turn += 1
+        dived = search.dive(self._steps, self._turn)
+        self.spent += _MADE * max(_LEAST_DIVE, self._longest - search.effort.left)
+        self._in_vain += 1
+        if dived is not None and self._improves(dived):
+            self._in_vain = 0
+            yield dived
+
+    def _improves(self, chosen: Sequence[Chosen]) -> bool:
+        """Whether this is the cheapest so far, which is remembered."""
+        cost = cost_of(self._cover, chosen)
+        if cost >= self._least:
+            return False
+        self._least = cost
+        self._nodes = sum(one.times for one in chosen if not self._cover.standing[one.shape])
+        return True

@@ -59,6 +59,8 @@ _LAST = 10.0
 #: The part of a node that is rounded up to one before larger parts, where its shape is scarce; and the share
 #: of its cost that a node of such a shape pays for limits at least.
 _TAKEN, _RENT = 0.01, 1e-6
+#: By how much a part of a node counts less than it is at most, in turns that round up other nodes.
+_OTHERWISE = 0.8
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
 
@@ -75,14 +77,15 @@ class Search:
         self._known: set[tuple[int, bytes]] = set()
         self._dropped: set[int] = set()
         self._size = len(cover.needed) + len(cover.caps)
-        dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
-        self._master = Master(cover.needed, cover.caps, dearest)
+        self._dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
+        self._master = Master(cover.needed, cover.caps, self._dearest)
         self.covered = 0.0
         """Seconds of work that the first greedy cover took."""
         self.cut_short = False
         """Whether effort was missing in the last dive."""
         self.finest = False
         """Whether the last dive rounded one node at a time."""
+        self._turn = 0
         self._generated = False
         self._refining = False
         self._rows = cover.likely
@@ -263,16 +266,17 @@ class Search:
         self._add(more)
         return [(shape, filling) for shape, filling, lost in self._nearest() if lost <= 1 - _CLOSE_TO_COST]
 
-    def dive(self, steps: int) -> list[Chosen] | None:
+    def dive(self, steps: int, turn: int = 0) -> list[Chosen] | None:
         """Whole numbers of nodes; None when some pods find no place.
 
         Args:
             steps: In about so many, parts of nodes are rounded up.
+            turn: Other turns than the first round up other nodes.
         """
         # A program with many configurations takes long to solve, and most of those that a dive finds are of
         # use for what is left then only.
         own = Search(self._cover, self._filler)
-        own.effort, own.covered, own.values = self.effort, self.covered, self.values
+        own.effort, own.covered, own.values, own._turn = self.effort, self.covered, self.values, turn
         own._add((shape, filling) for shape, filling, _ in self._nearest()[:_DIVING])
         chosen = own._dive(steps)
         self.cut_short, self.finest = own.cut_short, own.finest
@@ -280,6 +284,34 @@ class Search:
         if len(self._shape) < _DIVING:
             self._add(zip(own._shape, own._filling, strict=True))
         return chosen
+
+    def whole(self, most: int, below: float) -> list[Chosen] | None:
+        """The cheapest whole numbers of some configurations, by an integer program.
+
+        Args:
+            most: So many configurations: those that are of most use.
+            below: What the nodes must cost less than.
+
+        Returns:
+            The nodes; None where none were found with the effort.
+        """
+        cover = self._cover
+        nearest = [(shape, filling) for shape, filling, _ in self._nearest()[:most]]
+        if not nearest:
+            return None
+        master = Master(cover.needed, cover.caps, self._dearest)
+        shapes, fillings = [shape for shape, _ in nearest], np.array([filling for _, filling in nearest])
+        master.add(cover.cost[shapes], fillings, [cover.uses[shape] for shape in shapes])
+        taken, seconds = master.whole(self.effort.left, below)
+        self.effort.left -= seconds
+        if taken is None:
+            return None
+        left, chosen = cover.needed.copy(), []
+        for column in np.repeat(np.arange(len(nearest)), taken).tolist():
+            pods = np.minimum(fillings[column], left)
+            left -= pods
+            chosen.append(Chosen(shapes[column], pods, 1))
+        return None if left.any() else chosen
 
     def _nearest(self) -> list[tuple[int, Amounts, float]]:
         """The configurations, and what they cost beyond what they are worth as a share, the best first."""
@@ -380,7 +412,9 @@ class Search:
         share = max(1, int(taken.sum() / steps))
         self.finest = self.finest and share == 1
         first = scarce[self._shape] & (taken > _TAKEN)
-        for column in np.lexsort((-taken, ~first))[:share]:
+        number = np.arange(1, len(taken) + 1) * self._turn
+        inclined = taken * (1 - _OTHERWISE * (number * _GOLDEN % 1.0))
+        for column in np.lexsort((-inclined, ~first))[:share]:
             if taken[column] > 1e-6:
                 self._buy_one(int(column), 1, left, caps, chosen)
         return chosen

@@ -24,7 +24,15 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.highs import quiet_solver
+from nodeless.scheduling.capacity.highs import (
+    PLAIN_SEARCH,
+    looks_within,
+    quiet_solver,
+    run_within,
+    seconds_of,
+    whole_numbers,
+    whole_numbers_of,
+)
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.pods.classes import Amounts
 
@@ -123,7 +131,35 @@ class Master:
         duals: NDArray[np.float64] = np.array(solution.row_dual, dtype=np.float64)
         return taken, np.maximum(duals[: self._items], 0.0), np.maximum(-duals[self._items :], 0.0)
 
+    def whole(self, seconds: float, below: float) -> tuple[NDArray[np.int64] | None, float]:
+        """The program in whole numbers.
 
+        Args:
+            seconds: Of work, as counted.
+            below: What the answer must cost less than.
+
+        Returns:
+            How often each configuration is taken, None where nothing is found, and the seconds that it took.
+        """
+        size = self._solver.getNumRow() + self._solver.getNumCol()
+        looks = looks_within(seconds, size)
+        if looks < 1:
+            return None, 0.0
+        columns = range(self._items, self._items + self.columns)
+        search = whole_numbers_of(
+            self._solver, columns, _MOST_TREE, _ROUNDING, **PLAIN_SEARCH | _WITH_PRICES, objective_bound=below
+        )
+        spent = seconds_of(run_within(search, looks), size)
+        taken = whole_numbers(search)
+        if taken is None or float(search.getInfo().objective_function_value) >= below:
+            return None, spent
+        return taken[self._items :], spent
+
+
+#: A search among the configurations whose nodes cost little more than their pods are worth.
+_WITH_PRICES: dict[str, float | bool] = {"mip_heuristic_run_root_reduced_cost": True}
+#: Nodes of the search tree at most, and what rounding may hide of what an answer costs.
+_MOST_TREE, _ROUNDING = 100_000, 1e-6
 #: Strategies of HiGHS's simplex.
 _DUAL, _PRIMAL = 1, 4
 _NO_INDEX = np.array([], dtype=np.int32)
