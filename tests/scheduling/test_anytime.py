@@ -74,9 +74,11 @@ def test_more_time_makes_no_plan_dearer(workloads, limits):
     assert prices == sorted(prices, reverse=True)
 
 
-def a_search():
-    """For forty kinds of pods, on three families of types in four sizes."""
-    items = [(5 + index % 7, 110 * (index + 1), 130 * (index + 1)) for index in range(40)]
+FORTY_KINDS = [(5 + index % 7, 110 * (index + 1), 130 * (index + 1)) for index in range(40)]
+
+
+def a_search(items=FORTY_KINDS):
+    """For kinds of pods, on three families of types in four sizes."""
     shapes = [
         (price * size, size * 980, int(size * 980 * ratio))
         for size in (4, 8, 16, 32)
@@ -89,8 +91,9 @@ def a_search():
     return AnytimeSearch(cover, Filler(cover.shapes, cover.requests, apart(len(items))), ())
 
 
-def found_by(search, until):
-    return [[(one.shape, one.filling.tolist(), one.times) for one in cover] for cover in search.covers(until)]
+def found_by(search, until, *, further=False):
+    covers = search.covers(until, further=further)
+    return [[(one.shape, one.filling.tolist(), one.times) for one in cover] for cover in covers]
 
 
 def test_what_is_tried_within_some_time_is_tried_within_more():
@@ -104,6 +107,31 @@ def test_a_search_continues_where_it_stopped():
     parts = [found_by(search, until) for until in (0.1, 0.1, 0.5)]
     assert parts[1] == []
     assert [*parts[0], *parts[2]] == found_by(a_search(), 0.5)
+
+
+def costs_of(search, covers):
+    return [sum(search._cover.cost[one.shape] * one.times for one in cover) for cover in covers]
+
+
+def test_where_nothing_new_is_found_the_time_that_is_left_finds_cheaper_nodes_and_the_search_ends():
+    chance = random.Random(0)
+    search = a_search(
+        [
+            (chance.randint(3, 12), chance.randrange(100, 4000, 50), chance.randrange(100, 9000, 50))
+            for _ in range(10)
+        ]
+    )
+    found = costs_of(search, search.covers(60.0))
+    rungs = search.spent
+    further = costs_of(search, search.covers(60.0, further=True))
+    assert further, "the time that was left found nothing"
+    assert [min(found), *further] == sorted([min(found), *further], reverse=True)
+    assert rungs < search.spent < 60.0
+    assert not list(search.covers(120.0, further=True))
+
+
+def test_as_long_as_there_is_something_new_to_find_nothing_else_is_done():
+    assert found_by(a_search(), 0.1, further=True) == found_by(a_search(), 0.1)
 
 
 def test_dives_that_round_up_other_nodes_cover_every_pod_and_differ():

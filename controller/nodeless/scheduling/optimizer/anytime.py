@@ -37,6 +37,8 @@ _PROGRAMS = ((300, 0.25), (600, 0.25), (600, 1.0))
 _IN_VAIN, _DIVES, _LEAST_DIVE = 6, 1.5, 1e-3
 #: What a dive takes together with the making of its program, in terms of what is counted of it.
 _MADE = 2.0
+#: By how much, as a share, two covers of the same nodes may differ in what they cost.
+_ROUNDING = 1e-9
 
 
 class AnytimeSearch:
@@ -65,19 +67,28 @@ class AnytimeSearch:
         columns, self._columns = self._columns, ()
         return self._search.of_use(columns)
 
-    def covers(self, until: float) -> Iterator[Sequence[Chosen]]:
-        """What is found until so many seconds of work are spent, those of earlier calls included."""
+    def covers(self, until: float, *, further: bool = False) -> Iterator[Sequence[Chosen]]:
+        """What is found until so many seconds of work are spent, those of earlier calls included.
+
+        Args:
+            until: The seconds.
+            further: Whether time that is left where no new configurations are found any more is used, too.
+        """
         yield from self.greedy_covers(until)
         while not self._values and not self._ended:
             self._rung = max(self._rung, _COVERED * self._search.covered)
             if self.spent + self._rung > until:
                 return
             yield from self._climb()
-        if self._values:
-            return
+        if further and self._ended:
+            yield from self._further_covers(until)
+
+    def _further_covers(self, until: float) -> Iterator[list[Chosen]]:
         while self._programs and self.spent + self._programs[0][1] <= until:
             yield from self._whole(*self._programs.pop(0))
-        while not self._programs and self._in_vain < _IN_VAIN and self.spent + _MADE * self._longest <= until:
+        while not self._programs and self._in_vain < _IN_VAIN:
+            if self.spent + _MADE * self._longest > until:
+                return
             yield from self._dive_otherwise()
 
     def greedy_covers(
@@ -142,7 +153,7 @@ class AnytimeSearch:
     def _improves(self, chosen: Sequence[Chosen]) -> bool:
         """Whether this is the cheapest so far, which is remembered."""
         cost = cost_of(self._cover, chosen)
-        if cost >= self._least:
+        if cost >= self._least * (1 - _ROUNDING):
             return False
         self._least = cost
         self._nodes = sum(one.times for one in chosen if not self._cover.standing[one.shape])

@@ -166,10 +166,11 @@ def repack(
                 break
             offer(search.covers(_instead(box)))
         if not proved:
-            offer(search.covers(time_box if briefly else _instead(time_box)))
+            # Fewer pods have a program of their own, below.
+            offer(search.covers(time_box if briefly else _instead(time_box), further=pods > _FEW))
         effort = Effort(_AFTER_WHOLE * time_box)
     else:
-        offer(search.covers(time_box))
+        offer(search.covers(time_box, further=most_new_nodes is None))
         effort = Effort(max(0.0, time_box - search.spent))
     known.configurations = lambda problem, effort: list(
         translated(search.of_use(effort), items, shapes, problem)
