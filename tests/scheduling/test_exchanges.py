@@ -89,9 +89,10 @@ def test_existing_pods_that_are_worth_nothing_stay_where_nothing_needs_their_roo
 
 def test_large_pods_fill_nodes_nearly_as_well_as_the_best_way_does():
     """Drawn nodes of a few large pods: greedy fillings lose several times as much as improved ones."""
-    chance = random.Random()
+    # The seed of the run decides; the mean of so many nodes hardly differs from seed to seed.
+    chance = random.Random(random.random())
     lost = {"greedy": [], "improved": []}
-    for _ in range(20):
+    for _ in range(200):
         items = [(chance.randint(1, 3), chance.randint(20, 60), chance.randint(20, 60)) for _ in range(4)]
         cover, hosts = a_cover([(1.0, 100, 100), (1.0, 160, 90)], items), apart(len(items))
         worth = np.array([(cpu + memory) * chance.uniform(0.9, 1.1) for _, cpu, memory in items])
