@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nodeless.model.instance_types import Offering
 from nodeless.scheduling import LOWEST_PRICE, Policy
 from nodeless.scheduling.optimizer.anytime import AnytimeSearch
+from nodeless.scheduling.optimizer.cover import cost_of
 from nodeless.scheduling.optimizer.master import Master
 from nodeless.scheduling.optimizer.patterns import Filler
 from nodeless.scheduling.optimizer.work_budget import Effort
@@ -109,10 +110,6 @@ def test_a_search_continues_where_it_stopped():
     assert [*parts[0], *parts[2]] == found_by(a_search(), 0.5)
 
 
-def costs_of(search, covers):
-    return [sum(search._cover.cost[one.shape] * one.times for one in cover) for cover in covers]
-
-
 def test_where_nothing_new_is_found_the_time_that_is_left_finds_cheaper_nodes_and_the_search_ends():
     chance = random.Random(0)
     search = a_search(
@@ -121,9 +118,9 @@ def test_where_nothing_new_is_found_the_time_that_is_left_finds_cheaper_nodes_an
             for _ in range(10)
         ]
     )
-    found = costs_of(search, search.covers(60.0))
+    found = [cost_of(search._cover, cover) for cover in search.covers(60.0)]
     rungs = search.spent
-    further = costs_of(search, search.covers(60.0, further=True))
+    further = [cost_of(search._cover, cover) for cover in search.covers(60.0, further=True)]
     assert further, "the time that was left found nothing"
     assert [min(found), *further] == sorted([min(found), *further], reverse=True)
     assert rungs < search.spent < 60.0

@@ -77,15 +77,14 @@ class Search:
         self._known: set[tuple[int, bytes]] = set()
         self._dropped: set[int] = set()
         self._size = len(cover.needed) + len(cover.caps)
-        self._dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
-        self._master = Master(cover.needed, cover.caps, self._dearest)
+        dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
+        self._master = Master(cover.needed, cover.caps, dearest)
         self.covered = 0.0
         """Seconds of work that the first greedy cover took."""
         self.cut_short = False
         """Whether effort was missing in the last dive."""
         self.finest = False
         """Whether the last dive rounded one node at a time."""
-        self._turn = 0
         self._generated = False
         self._refining = False
         self._rows = cover.likely
@@ -275,10 +274,8 @@ class Search:
         """
         # A program with many configurations takes long to solve, and most of those that a dive finds are of
         # use for what is left then only.
-        own = Search(self._cover, self._filler)
-        own.effort, own.covered, own.values, own._turn = self.effort, self.covered, self.values, turn
-        own._add((shape, filling) for shape, filling, _ in self._nearest()[:_DIVING])
-        chosen = own._dive(steps)
+        own = self._with_nearest(_DIVING)
+        chosen = own._dive(steps, turn)
         self.cut_short, self.finest = own.cut_short, own.finest
         self._add((one.shape, one.filling) for one in chosen or ())
         if len(self._shape) < _DIVING:
@@ -295,23 +292,26 @@ class Search:
         Returns:
             The nodes; None where none were found with the effort.
         """
-        cover = self._cover
-        nearest = [(shape, filling) for shape, filling, _ in self._nearest()[:most]]
-        if not nearest:
+        own = self._with_nearest(most)
+        if not own._shape:
             return None
-        master = Master(cover.needed, cover.caps, self._dearest)
-        shapes, fillings = [shape for shape, _ in nearest], np.array([filling for _, filling in nearest])
-        master.add(cover.cost[shapes], fillings, [cover.uses[shape] for shape in shapes])
-        taken, seconds = master.whole(self.effort.left, below)
+        taken, seconds = own._master.whole(self.effort.left, below)
         self.effort.left -= seconds
         if taken is None:
             return None
-        left, chosen = cover.needed.copy(), []
-        for column in np.repeat(np.arange(len(nearest)), taken).tolist():
-            pods = np.minimum(fillings[column], left)
+        left, chosen = self._cover.needed.copy(), []
+        for column in np.repeat(np.arange(len(taken)), taken).tolist():
+            pods = np.minimum(own._filling[column], left)
             left -= pods
-            chosen.append(Chosen(shapes[column], pods, 1))
+            chosen.append(Chosen(own._shape[column], pods, 1))
         return None if left.any() else chosen
+
+    def _with_nearest(self, most: int) -> "Search":
+        """A search with so many configurations, those that are of most use; it has the same effort."""
+        own = Search(self._cover, self._filler)
+        own.effort, own.covered, own.values = self.effort, self.covered, self.values
+        own._add((shape, filling) for shape, filling, _ in self._nearest()[:most])
+        return own
 
     def _nearest(self) -> list[tuple[int, Amounts, float]]:
         """The configurations, and what they cost beyond what they are worth as a share, the best first."""
@@ -324,7 +324,7 @@ class Search:
         order = np.argsort(lost, kind="stable").tolist()
         return [(self._shape[column], self._filling[column], float(lost[column])) for column in order]
 
-    def _dive(self, steps: int) -> list[Chosen] | None:
+    def _dive(self, steps: int, turn: int) -> list[Chosen] | None:
         cover = self._cover
         left, caps = cover.needed.copy(), cover.caps.copy()
         self.finest = True
@@ -333,7 +333,7 @@ class Search:
         while left.any() and self.effort.left > step:
             before = self.effort.left
             taken, rents = self._solve_for(left, caps)
-            bought = self._buy(taken, self._scarce(rents), left, caps, steps)
+            bought = self._buy(taken, self._scarce(rents), left, caps, steps, turn)
             if not bought:
                 break
             chosen += bought
@@ -397,7 +397,9 @@ class Search:
         scarce[new] = self._cover.rent(rents, new) > _RENT * np.maximum(self._cover.cost[new], 1e-9)
         return scarce
 
-    def _buy(self, taken: Values, scarce: Mask, left: Amounts, caps: Values, steps: int) -> list[Chosen]:
+    def _buy(
+        self, taken: Values, scarce: Mask, left: Amounts, caps: Values, steps: int, turn: int
+    ) -> list[Chosen]:
         """Buy what is taken at least once; if there is nothing, what is taken most nearly once.
 
         Of parts of nodes, those of scarce shapes come first. Last, none of them might fit any more into what
@@ -412,7 +414,7 @@ class Search:
         share = max(1, int(taken.sum() / steps))
         self.finest = self.finest and share == 1
         first = scarce[self._shape] & (taken > _TAKEN)
-        number = np.arange(1, len(taken) + 1) * self._turn
+        number = np.arange(1, len(taken) + 1) * turn
         inclined = taken * (1 - _OTHERWISE * (number * _GOLDEN % 1.0))
         for column in np.lexsort((-inclined, ~first))[:share]:
             if taken[column] > 1e-6:
