@@ -1,7 +1,9 @@
 """Nodes are bought whole: bounds count whole ones, and few pods get the cheapest, which the plan says."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 
 import highspy
 import numpy as np
@@ -11,7 +13,17 @@ from hypothesis import strategies as st
 
 from nodeless.model.labels import HOSTNAME, ZONE
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
-from nodeless.scheduling.capacity.highs import Rows, bound_of, iterations_of, run_within, tree_search
+from nodeless.scheduling.capacity.highs import (
+    Rows,
+    bound_of,
+    iterations_of,
+    looks_within,
+    run_within,
+    seconds_of,
+    tree_search,
+)
+from nodeless.scheduling.optimizer.bound_problem import BoundProblem, Kind
+from nodeless.scheduling.optimizer.resource_program import program_of
 from nodeless.scheduling.optimizer.whole_nodes import whole_nodes
 from nodeless.scheduling.optimizer.work_budget import Effort
 from tests.scheduling.exact import best
@@ -33,6 +45,12 @@ SIZES = tuple(instance_type(f"t{cpu}", cpu, 4 * cpu, price=0.05 * cpu) for cpu i
 #: What the cheapest nodes cost for some seeds of `some_that_keep_off`.
 FEW_KINDS = {16: 1.1, 58: 0.6, 88: 0.7, 118: 0.6}
 MORE_KINDS = {87: 0.95, 98: 1.0, 112: 1.9, 124: 1.0}
+#: Three families in six sizes: price, thousandths of a CPU, and MiB.
+SHAPES = [
+    (price * size, size * 980, int(size * 980 * ratio))
+    for size in (1, 2, 4, 8, 16, 32)
+    for price, ratio in ((0.085, 2.1), (0.096, 4.2), (0.126, 8.4))
+]
 ONE_SIZE = (instance_type("only", 16, 64, price=0.8),)
 
 
@@ -102,7 +120,7 @@ def test_a_shape_that_does_not_hold_the_pods_may_be_bought_more_often_or_be_left
             name=name,
             anti_affinity=(beside(HOSTNAME, name),) if lonely else (),
         )
-    made = plan(batch, types=SIZES[1:4], policy=Policy(time_box=0.5))
+    made = plan(batch, types=SIZES[1:4], policy=Policy())
     assert made.proved_cheapest
     assert made.cost_per_hour == pytest.approx(price)
 
@@ -246,6 +264,41 @@ def test_a_search_ends_after_so_many_looks_with_a_bound_and_the_same_one_every_t
     assert ends[0][0] <= -1150
 
 
+def test_a_search_counts_its_simplex_iterations_besides_its_looks():
+    solver = a_hard_program()
+    looks = looks_within(0.2, solver)
+    took = seconds_of(run_within(solver, looks), solver)
+    assert iterations_of(solver) > looks > 100
+    assert seconds_of(looks, a_hard_program()) < took < 0.6
+
+
+def test_a_bound_by_resources_counts_both_of_its_programs():
+    chance = Random(3)
+    kinds = [
+        (chance.randint(1, 30), chance.randint(100, 9000), chance.randint(100, 30000)) for _ in range(30)
+    ]
+    cover = a_cover(SHAPES, kinds)
+    problem = BoundProblem(
+        items=[SimpleNamespace(pods=SimpleNamespace(requests=requests)) for requests in cover.requests],
+        owners=(),
+        kinds=[
+            Kind(requests, float(number), np.ones(len(SHAPES), dtype=np.bool_))
+            for requests, number in zip(cover.requests, cover.needed, strict=True)
+        ],
+        shapes=replace(cover.shapes, charge=[np.zeros(0, dtype=np.int64)] * len(SHAPES)),
+        room=np.zeros((0, 2), dtype=np.int64),
+        alike=1,
+        left=[np.zeros(0, dtype=np.int64)],
+    )
+    effort = Effort(0.3)
+    program = program_of(problem)
+    price = program.solve(effort)
+    left = effort.left
+    assert left < 0.299
+    assert program.solve_whole(effort, price) > price
+    assert left - effort.left > 0.05
+
+
 @pytest.mark.parametrize("box", [0.05, 0.2])
 def test_a_proof_takes_little_more_than_it_may(box):
     """As counted: the least that a search can do is what it may take beyond."""
@@ -253,13 +306,8 @@ def test_a_proof_takes_little_more_than_it_may(box):
     pods_of = [
         (chance.randint(1, 6), chance.randint(100, 5000), chance.randint(100, 20000)) for _ in range(20)
     ]
-    shapes = [
-        (price * size, size * 980, int(size * 980 * ratio))
-        for size in (1, 2, 4, 8, 16, 32)
-        for price, ratio in ((0.085, 2.1), (0.096, 4.2), (0.126, 8.4))
-    ]
     effort = Effort(box)
-    found = whole_nodes(a_cover(shapes, pods_of), apart(len(pods_of)), effort)
+    found = whole_nodes(a_cover(SHAPES, pods_of), apart(len(pods_of)), effort)
     assert found is not None
     assert -0.5 * box < effort.left < 0.5 * box
 

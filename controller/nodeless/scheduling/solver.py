@@ -107,7 +107,7 @@ _COMMON = 0.1
 #: Of the pass, what may be used to find what a cheaper plan may buy, and what pods cost at least.
 _SHAPES, _BOUND = 0.05, 0.05
 #: As much as this part of the time box may be used, beside it, to prove that nothing is cheaper.
-_PROOF = 0.5
+_PROOF = 0.4
 #: The same to merge nodes.
 _FEWER = 0.05
 #: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.

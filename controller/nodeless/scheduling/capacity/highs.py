@@ -83,27 +83,42 @@ PLAIN_SEARCH: dict[str, float | bool] = {
     "mip_heuristic_run_root_reduced_cost": False,
     "mip_allow_cut_separation_at_nodes": False,
 }
-#: Seconds until a search looks for the first time whether it has to end, for each row and column; for each
-#: look, and for each row and column in it.
-_BEFORE, _LOOK, _LOOK_SIZE = 0.1e-3, 0.12e-3, 0.35e-6
+#: Seconds for each row and column until a search first looks whether it has to end; for each look, and for
+#: each entry of the program in it; for each simplex iteration, and for each row and column in it.
+_BEFORE, _LOOK, _LOOK_ENTRY, _ITERATION, _ITERATION_SIZE = 0.1e-3, 140e-6, 37e-9, 19e-6, 29e-9
+#: Simplex iterations from one look to the next, about: nothing tells of them before the search has ended.
+_BETWEEN = 4
 
 
-def looks_within(seconds: float, size: int) -> int:
+def looks_within(seconds: float, search: highspy.Highs) -> int:
     """How often a search may look in some seconds of work whether it has to end (`run_within`).
 
     Args:
         seconds: Of work, as counted.
-        size: Rows and columns together.
+        search: Or the program of it.
 
     Returns:
         Less than one where that does not suffice to begin.
     """
-    return int((seconds - _BEFORE * size) / (_LOOK + _LOOK_SIZE * size))
+    return int((seconds - _BEFORE * _size(search)) / (_look(search) + _BETWEEN * _iteration(search)))
 
 
-def seconds_of(looks: int, size: int) -> float:
-    """What so many looks take, in seconds of work."""
-    return _BEFORE * size + looks * (_LOOK + _LOOK_SIZE * size)
+def seconds_of(looks: int, search: highspy.Highs) -> float:
+    """What a search that has ended took, in seconds of work."""
+    iterations = iterations_of(search) * _iteration(search)
+    return _BEFORE * _size(search) + looks * _look(search) + iterations
+
+
+def _look(search: highspy.Highs) -> float:
+    return _LOOK + _LOOK_ENTRY * float(search.getNumNz())
+
+
+def _iteration(search: highspy.Highs) -> float:
+    return _ITERATION + _ITERATION_SIZE * _size(search)
+
+
+def _size(search: highspy.Highs) -> int:
+    return int(search.getNumRow() + search.getNumCol())
 
 
 def run_within(solver: highspy.Highs, checks: int) -> int:
@@ -219,11 +234,6 @@ _ENDED = (
     highspy.HighsModelStatus.kSolutionLimit,
     highspy.HighsModelStatus.kInterrupt,
 )
-
-
-def tree_of(solver: highspy.Highs) -> int:
-    """Nodes of the search tree of the last run."""
-    return max(1, int(solver.getInfo().mip_node_count))
 
 
 def iterations_of(solver: highspy.Highs) -> int:

@@ -70,7 +70,7 @@ def lower_bound(
     if problem is None:
         return None if meter.over else 0.0
     program = program_of(problem)
-    bound = program.solve() if program is not None else None
+    bound = program.solve(effort) if program is not None else None
     if program is None or bound is None:
         return None
     proved = price * (1 - SAME)

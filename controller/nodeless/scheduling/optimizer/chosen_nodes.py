@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.capacity.highs import (
+    PLAIN_SEARCH,
     Rows,
     Values,
-    iterations_of,
-    tree_of,
+    looks_within,
+    run_within,
+    seconds_of,
     tree_search,
     whole_numbers,
 )
@@ -35,10 +37,10 @@ _ALIKE = 3
 _NODES, _PLACES, _PLACES_TREE = 60, 900, 200
 #: Fillings of one shape up to which they are listed in the program.
 _EACH_ALIKE = 600
-#: Seconds for a node of that tree, and each variable there; for fewer nodes none is begun.
-_NODE, _VARIABLE, _LEAST_TREE = 0.7e-3, 15e-6, 30
-#: How many times as much as in a program in fractions a simplex iteration takes, with all that goes with it.
-_SEARCHING = 2
+#: Seconds for a node of that tree and each variable there, about; for fewer nodes none is begun.
+_VARIABLE, _LEAST_TREE = 15e-6, 30
+#: How many times as long as other searches (`seconds_of`) this one takes: it has no objective to go by.
+_SEARCHING = 3
 
 
 def on_chosen_nodes(
@@ -94,12 +96,11 @@ def _by_program(cover: Cover, hosts: HostLimits, left: Amounts, nodes: Sequence[
     if program.count > _PLACES or tree < _LEAST_TREE:
         return None, None
     rows, upper = program.rows(), program.upper()
-    solver = tree_search(tree, 0.5)
+    solver = tree_search(tree, 0.5, **PLAIN_SEARCH)
     nothing = np.zeros(program.count)
     solver.passModel(rows.of_integers(nothing, nothing, upper, highspy.ObjSense.kMinimize))
-    solver.run()
-    effort.left -= _NODE * tree_of(solver)
-    effort.spend_solving(_SEARCHING * iterations_of(solver), len(rows), program.count)
+    looks = max(1, looks_within(effort.left / _SEARCHING, solver))
+    effort.left -= _SEARCHING * seconds_of(run_within(solver, looks), solver)
     values = whole_numbers(solver)
     if values is not None:
         return True, program.pods(values)

@@ -36,6 +36,7 @@ from nodeless.scheduling.capacity.highs import (
     PLAIN_SEARCH,
     Rows,
     bound_of,
+    iterations_of,
     run_within,
     tree_search,
     whole_numbers,
@@ -49,9 +50,9 @@ from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Mixtures of two resources in which pods are bounded in fractions; seconds in each for each item or shape.
 _MIXTURES, _IN_FRACTIONS = 16, 0.1e-6
-#: Seconds for an integer program, for each time that its search looks whether it has to end, and for each
-#: item in both.
-_PROGRAM, _PROGRAM_ITEM, _LOOK, _LOOK_ITEM = 3.5e-3, 25e-6, 28e-6, 0.4e-6
+#: Seconds for an integer program and each item in it, for each time that its search looks whether it has to
+#: end, and for each simplex iteration; and how many of these there are from one look to the next, about.
+_PROGRAM, _PROGRAM_ITEM, _LOOK, _ITERATION, _BETWEEN = 5e-3, 60e-6, 25e-6, 50e-6, 0.8
 #: Nodes of the search tree at most; what a filling costs in the program, and how exactly it is solved.
 _TREE, _COST, _GAP = 100_000, 1000.0, 1e-3
 #: Pods of one item beyond which more make no difference on one node.
@@ -143,9 +144,9 @@ class Knapsacks:
         solver = tree_search(_TREE, _GAP, **PLAIN_SEARCH)
         nothing = np.zeros(len(items))
         solver.passModel(rows.of_integers(values[items] * scale, nothing, most, highspy.ObjSense.kMaximize))
-        look = _LOOK + _LOOK_ITEM * len(items)
         effort.left -= _PROGRAM + _PROGRAM_ITEM * len(items)
-        effort.left -= look * run_within(solver, max(1, int(effort.left / look)))
+        looks = run_within(solver, max(1, int(effort.left / (_LOOK + _BETWEEN * _ITERATION))))
+        effort.left -= _LOOK * looks + _ITERATION * iterations_of(solver)
         bound, answer = bound_of(solver), whole_numbers(solver)
         worth = np.inf if bound is None else bound / scale * (1 + _ROUNDING)
         if answer is None:

@@ -141,15 +141,14 @@ class Master:
         Returns:
             How often each configuration is taken, None where nothing is found, and the seconds that it took.
         """
-        size = self._solver.getNumRow() + self._solver.getNumCol()
-        looks = looks_within(seconds, size)
+        looks = looks_within(seconds, self._solver)
         if looks < 1:
             return None, 0.0
         columns = range(self._items, self._items + self.columns)
         search = whole_numbers_of(
             self._solver, columns, _MOST_TREE, _ROUNDING, **PLAIN_SEARCH | _WITH_PRICES, objective_bound=below
         )
-        spent = seconds_of(run_within(search, looks), size)
+        spent = seconds_of(run_within(search, looks), search)
         taken = whole_numbers(search)
         if taken is None or float(search.getInfo().objective_function_value) >= below:
             return None, spent

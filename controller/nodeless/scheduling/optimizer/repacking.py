@@ -41,14 +41,14 @@ _SAME = 1e-9
 #: The first-fit plan is left as it is for fewer pods, and where it costs little more than resources in bulk.
 _MANY, _GOOD = 50, 1.05
 #: Seconds of work that belong to the first-fit plan: for each pod, and at most.
-_FLOOR_POD, _FLOOR = 50e-6, 0.3
+_FLOOR_POD, _FLOOR = 100e-6, 0.5
 #: Pods up to which an integer program looks for the cheapest plan of few nodes.
 _FEW = 60
 #: Pods, or items, up to which an integer program looks for the cheapest whole nodes.
 _WHOLE_PODS, _WHOLE_ITEMS = 150, 25
 #: Parts of the time box: for the search before that program, which only says what it has to beat, and for it;
 #: where it proves nothing, for a longer search, and for few nodes after it.
-_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.9, 0.35, 0.2
+_BEFORE_WHOLE, _WHOLE, _INSTEAD, _AFTER_WHOLE = 0.1, 0.75, 0.5, 0.2
 #: For the longer search in a time box of less than a second, of which that program takes little.
 _INSTEAD_OF_LITTLE = 0.6
 #: Seconds for greedy covers before that program.
@@ -61,6 +61,8 @@ _LEFT_FOR_WHOLE = 0.25
 _MOST_PAIRS = 4_000_000
 #: Limits for a single node beyond which no cheaper plan is looked for.
 _HOST_LIMITS = 1000
+#: Seconds in which the nodes of a cover are built, for each item of each kind of them.
+_PART = 20e-6
 #: By how much a cover may count more than the price of its nodes.
 _NODES = 1e-3
 
@@ -142,8 +144,8 @@ def repack(
         for chosen in covers:
             whole, seconds = merged(chosen, cover, hosts)
             search.spent += seconds
-            enough = contest.bound * (1 + _NODES) + _SAME
-            if cost_of(cover, whole) <= enough and _new_nodes(cover, whole) <= most:
+            if contest.may_be_won_at(cost_of(cover, whole)) and _new_nodes(cover, whole) <= most:
+                search.spent += _seconds_to_build(whole)
                 contest.offer(whole)
 
     if not time_box:
@@ -195,6 +197,10 @@ class _Contest:
     bound: float
     first: "_Built"
     """The plan to beat."""
+
+    def may_be_won_at(self, cost: float) -> bool:
+        """Whether the nodes of a cover that counts so much may be better than the best."""
+        return cost <= self.bound * (1 + _NODES) + _SAME
 
     def offer(self, chosen: Sequence[Chosen] | None) -> bool:
         """Build what was found and keep it if it is better; whether it comes out as it was meant."""
@@ -248,6 +254,10 @@ def _on_whole_nodes(
         return None, below <= found.bound * (1 + SAME)
     proved = cost_of(plain, found.chosen) <= found.bound * (1 + SAME)
     return merged(found.chosen, cover, hosts)[0], proved
+
+
+def _seconds_to_build(chosen: Sequence[Chosen]) -> float:
+    return _PART * float(sum(np.count_nonzero(one.filling) for one in chosen))
 
 
 def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:

@@ -37,6 +37,7 @@ from nodeless.scheduling.capacity.highs import (
     looks_within,
     quiet_solver,
     run_within,
+    seconds_of,
     whole_numbers_of,
 )
 from nodeless.scheduling.optimizer.bound_problem import BoundProblem, Kind
@@ -87,8 +88,8 @@ class ResourceProgram:
         self._room = room[:, self._asked] / self._unit
         self._count = len(room)
 
-    def solve(self) -> float | None:
-        """The optimum; None when it is not reached or the pods cannot be placed."""
+    def solve(self, effort: Effort) -> float | None:
+        """The optimum, whatever it takes of the effort; None when it is not reached or pods have no place."""
         solver = self._solver = quiet_solver()
         solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
         rows = self._add_rows(solver)
@@ -96,6 +97,7 @@ class ResourceProgram:
         for index, kind in enumerate(self._kinds):
             self._add_kind(solver, rows, index, kind)
         solver.run()
+        effort.spend_solving(iterations_of(solver), solver.getNumRow(), solver.getNumCol())
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         self.nodes = float(sum(solver.getSolution().col_value[: len(self._shapes)]))
@@ -119,8 +121,8 @@ class ResourceProgram:
             self._solver, range(len(self._shapes)), tree, _SCALE * SAME / 10, **PLAIN_SEARCH
         )
         # The tree alone says little: most of the work may be at its first node.
-        run_within(solver, max(1, looks_within(effort.left, columns + solver.getNumRow())))
-        effort.spend_solving(iterations_of(solver), solver.getNumRow(), columns)
+        looks = max(1, looks_within(effort.left, solver))
+        effort.left -= seconds_of(run_within(solver, looks), solver)
         bound = bound_of(solver)
         return None if bound is None else bound / scale
 

@@ -229,8 +229,7 @@ class _Program:
         program = self._program = self._program or self._in_fractions()
         if not self._cut(program, effort, below):
             return None
-        size = self.count + self._bars + program.getNumRow()
-        looks = looks_within(effort.left, size)
+        looks = looks_within(effort.left, program)
         if looks < _LEAST_LOOKS or program.getNumNz() > _ENTRIES:
             return None
         few = self._fits.reshape(-1) <= (ENDLESS if whole else _FEW)
@@ -239,9 +238,7 @@ class _Program:
         cutoff = below * self._scale * (1 - SAME / 10)
         options = PLAIN_SEARCH | ({"objective_bound": cutoff} if np.isfinite(cutoff) else {})
         solver = whole_numbers_of(program, columns, _MOST_TREE, _SCALE * SAME / 10, **options)
-        left = effort.left - seconds_of(run_within(solver, looks), size)
-        effort.spend_solving(iterations_of(solver), program.getNumRow(), self.count)
-        effort.left = min(effort.left, left)
+        effort.left -= seconds_of(run_within(solver, looks), solver)
         if np.isfinite(cutoff) and solver.getModelStatus() in _NOTHING:
             return Answer(cutoff / self._scale, None)
         bound = bound_of(solver)
