@@ -16,6 +16,7 @@ class Room:
 
 _OF_OPTIMIZER = (
     *("knapsacks", "every_filling", "dominance", "fewer_nodes_at_the_same_price", "balances"),
+    "filled_in_turn",
     *("bound_by_zones", "few_nodes", "whole_nodes", "proof", "anytime", "existing", "exhaustive"),
     *("lowest_price", "exact"),
 )

@@ -94,6 +94,28 @@ def test_what_it_says_is_what_trying_every_node_for_every_pod_says(pods, nodes, 
         assert is_sound(cover, hosts, nodes, placed)
 
 
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    pods=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8)), min_size=1, max_size=3),
+    nodes=st.sampled_from([(0, 0, 0), (1, 1, 1), (3, 3, 3, 3), (0, 0, 0, 0, 0, 1), (1, 1, 1, 1, 1, 2)]),
+    data=st.data(),
+)
+def test_where_most_nodes_are_alike_a_program_says_what_trying_every_one_says(pods, nodes, data):
+    cover = a_cover([(1.0, *room) for room in ROOMS], pods)
+    hosts = data.draw(limits_on_a_host(len(pods)))
+    nothing = np.zeros(len(pods), dtype=np.int64)
+    empty = [Chosen(shape, nothing, times) for shape, times in Counter(nodes).items()]
+    held, placed = on_chosen_nodes(cover, hosts, empty, Effort(5.0))
+    assert held is holds(cover, hosts, nodes)
+    if held:
+        assert not Counter(one.shape for one in placed for _ in range(one.times)) - Counter(nodes)
+        # Where fewer pods wait than a filling has, the rest of its room stays free.
+        assert (sum(one.filling * one.times for one in placed) >= cover.needed).all()
+        for one in placed:
+            items = np.repeat(np.arange(len(pods)), one.filling).tolist()
+            assert allows(cover, hosts, one.shape, items)
+
+
 def nodes_filled_to_the_last(chance, *, nodes=5, each=4):
     """A cover whose nodes have exactly the room of the pods that were drawn for each of them."""
     sizes = [(chance.randint(3, 40) * 50, chance.randint(2, 60) * 128) for _ in range(nodes * each)]
