@@ -124,12 +124,10 @@ def how_many(room: Amounts, requests: Amounts) -> Amounts:
     Shape (rows,). Negative room counts as none, and room is negative only where something is wrong with
     the row as a whole, so then nothing fits.
     """
-    needed = requests > 0
-    counts = np.full(room.shape[0], UNBOUNDED, dtype=np.int64)
-    for column in np.flatnonzero(needed):
-        np.minimum(counts, room[:, column] // requests[column], out=counts)
-    counts[(room < 0).any(axis=1)] = 0
-    return np.maximum(counts, 0)
+    needed = np.flatnonzero(requests > 0)
+    counts: Amounts = (room[:, needed] // requests[needed]).min(axis=1, initial=UNBOUNDED)
+    counts[room.min(axis=1, initial=0) < 0] = 0
+    return counts
 
 
 def ports_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
