@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 
 from nodeless.disruption import DisruptionPolicy, path, target
+from nodeless.disruption.sets import price_shares
 from nodeless.explain.decisions import Situation, write
 from nodeless.explain.walking import consolidation_path
 from nodeless.model.labels import DO_NOT_DISRUPT
@@ -17,7 +19,7 @@ from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.replay import price_of
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.scheduling.factories import NOW
+from tests.scheduling.factories import NOW, pods
 
 POOL = a_node_pool(requirements=ON_DEMAND_ONLY)
 
@@ -94,3 +96,15 @@ def test_the_command_shows_target_path_evictions_and_savings(tmp_path):
 
 def _saved(seen):
     return seen, dict.fromkeys(seen.pools, TYPES), Policy(), NOW
+
+
+def test_the_price_of_a_planned_node_is_shared_by_the_processors_and_memory_that_its_pods_request():
+    [both] = pods(1, "1", "4Gi", name="both")
+    bare = replace(both, name="bare", shape=replace(both.shape, requests=(("cpu", 1000),)))
+    idle = replace(both, name="idle", shape=replace(both.shape, requests=()))
+    moving = [SimpleNamespace(pods=(both, bare)), SimpleNamespace(pods=(idle,))]
+    bought = [
+        SimpleNamespace(price=2.0, pods=(both.key, bare.key, "default/waits")),
+        SimpleNamespace(price=0.5, pods=(idle.key,)),
+    ]
+    assert price_shares(bought, moving) == {both.key: 1.5, bare.key: 0.5, idle.key: 0.5}
