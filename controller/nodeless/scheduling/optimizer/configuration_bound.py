@@ -39,8 +39,8 @@ from nodeless.scheduling.pods.classes import Amounts
 _TURNS, _ENOUGH = 40, 1e-4
 #: What a pod without a place costs, in terms of the dearest node.
 _MISSING = 10.0
-#: The part of the effort that one turn may take.
-_TURN = 0.5
+#: The part of the effort that one turn may take: one that looks at too few shapes proves nothing.
+_TURN = 0.9
 
 
 def configuration_bound(
