@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.disruption.gangs import ABSENCE, gang_steps
+from nodeless.disruption.gangs import ABSENCE, RELEASED, gang_steps
 from nodeless.model import events
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim
 from nodeless.model.labels import (
@@ -83,9 +83,10 @@ def test_the_empty_nodes_of_a_gang_that_is_not_whole_in_time_are_released(number
     found = steps(*nodes, members(number + 1, number + 1))
     assert ended(found) == {f"n{at}" for at in range(number)}
     assert set(found.released) == {GANG}
-    text = found.instructions["n0"][0].message
-    assert text.startswith("released: gang default/train was not whole 10 min after its first node")
-    assert f"0 of {number + 1} pods run" in text
+    event = found.instructions["n0"][0]
+    assert (event.kind, event.name, event.type, event.reason) == ("NodeClaim", "n0", "Warning", RELEASED)
+    assert event.message.startswith("released: gang default/train was not whole 10 min after its first node")
+    assert f"0 of {number + 1} pods run" in event.message
 
 
 def test_before_that_nothing_is_released_and_no_moment_is_lost_with_the_process():
