@@ -34,6 +34,11 @@ def test_dn_01_of_ten_empty_nodes_as_many_go_as_the_budget_allows(nodes, gone):
     assert all("0 of at most" in verdict.message for verdict in left)
 
 
+@pytest.mark.parametrize("schedule", ["when it suits", "99 0 * * *", "@never"])
+def test_a_budget_whose_schedule_cannot_be_read_always_applies(schedule):
+    assert active(Budget("0", schedule=schedule, duration=3600), NOW)
+
+
 def test_dn_02_the_strictest_budget_counts_and_one_outside_its_window_does_not():
     closed = Budget("0", schedule="0 0 * * *", duration=3600)
     pool = a_node_pool(budgets=(Budget("10"), Budget("2"), closed))
