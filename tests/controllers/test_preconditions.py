@@ -41,10 +41,15 @@ class Silent:
         return True
 
 
-def evicting(instruction):
+def evicting(*instructions, times=1, wait=10.0):
     server = Server()
-    evictions = Evictions(server, Silent(), Metrics(), None, lambda: None)
-    asyncio.run(evictions.carry_out([instruction]))
+
+    async def carry_out():
+        evictions = Evictions(server, Silent(), Metrics(), None, lambda: None, longest_wait=wait)
+        for _ in range(times):
+            await evictions.carry_out(instructions)
+
+    asyncio.run(carry_out())
     return server.asked
 
 
@@ -53,6 +58,17 @@ def test_an_eviction_is_of_the_pod_that_was_seen_and_of_no_namesake():
     path, body = asked
     assert path == "/api/v1/namespaces/shop/pods/web-0/eviction"
     assert body["deleteOptions"] == {"preconditions": {"uid": "uid-7"}}
+
+
+def test_an_eviction_that_was_granted_is_not_asked_for_again_before_it_can_be_seen():
+    """The API server grants it once more while the pod ends, and each counts."""
+    first, second = (EvictPod("test", "shop", name, uid=f"uid-{name}", node_name="node") for name in "ab")
+    assert [path.split("/")[-2] for path, _ in evicting(first, second, times=3)] == ["a", "b"]
+
+
+def test_an_eviction_that_is_never_seen_is_asked_for_again():
+    """A pod of the same uid that is still there then did not begin to end."""
+    assert len(evicting(EvictPod("test", "shop", "a", uid="uid-a", node_name="node"), times=3, wait=0.0)) == 3
 
 
 def test_a_pod_is_deleted_past_its_drain_s_end_only_when_it_is_the_one_that_was_seen():

@@ -3,7 +3,8 @@
 A disruption budget refuses with 429; several budgets on one pod make the API server answer
 500, which is no failure of the server's. Both wait 0.1 s at first, twice as long each time,
 ten seconds at most (Karpenter's eviction queue), pod by pod: one budget that never yields
-keeps no other pod waiting.
+keeps no other pod waiting. What was granted is not asked for again while it cannot be seen yet:
+the API server would grant it once more, and every eviction counts.
 """
 
 import asyncio
@@ -45,6 +46,8 @@ class Evictions:
         self._room = asyncio.Semaphore(_AT_ONCE)
         #: By pod uid: when the next try is due (the event loop's clock), and the wait that led to it.
         self._waits: dict[str, tuple[float, float]] = {}
+        #: By pod uid: until when an eviction that was granted is not asked for again.
+        self._granted: dict[str, float] = {}
         self._log = logger("evictions")
 
     async def carry_out(self, instructions: Sequence[EvictPod | DeletePod]) -> None:
@@ -71,7 +74,16 @@ class Evictions:
                 await self._evict(instruction)
 
     def _due(self, uid: str) -> bool:
-        return asyncio.get_running_loop().time() >= self._waits.get(uid, (0.0, 0.0))[0]
+        return self._now() >= max(self._waits.get(uid, (0.0, 0.0))[0], self._granted.get(uid, 0.0))
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    def _note_granted(self, uid: str) -> None:
+        if len(self._granted) >= _MOST_REMEMBERED:
+            self._granted.clear()
+        self._granted[uid] = self._now() + self._longest_wait
 
     async def _evict(self, eviction: EvictPod) -> None:
         path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
@@ -94,6 +106,7 @@ class Evictions:
             return
         self._requests.labels("201").inc()
         self._waits.pop(eviction.uid, None)
+        self._note_granted(eviction.uid)
         self._log.info("evicted pod", pod=f"{eviction.namespace}/{eviction.name}", node=eviction.node_name)
         self._tell(eviction, "Evicted", f"evicted from node {eviction.node_name}")
 
@@ -102,7 +115,7 @@ class Evictions:
             self._waits.clear()
         _, before = self._waits.get(eviction.uid, (0.0, 0.0))
         wait = min(2 * before, self._longest_wait) if before else _FIRST_WAIT
-        self._waits[eviction.uid] = (asyncio.get_running_loop().time() + wait, wait)
+        self._waits[eviction.uid] = (self._now() + wait, wait)
         causes = error.details.get("causes") or [{}]
         budget = causes[0].get("message") or error.message
         message = f"cannot evict pod {eviction.namespace}/{eviction.name}: {budget}"
