@@ -139,7 +139,8 @@ class Search:
             few = few or self._nodes(left, values) < _FEW
             rows = self._open(caps, None if few else cover.likely)
             alike = max(1, int(self._nodes(left, values) / _BULK))
-            rows, fillings = self._promising(values, -(-left // alike), rows, quick=alike > 1)
+            lot = self._lot(left, values, alike) if alike > 1 else left
+            rows, fillings = self._promising(values, lot, rows, quick=alike > 1)
             # Where nodes limit pods, fillings that are worth more leave those that fit nowhere else.
             if alike == 1 and not self._hosts.count and len(left) <= _EXCHANGED_ITEMS:
                 fillings = self._exchange(fillings, values, left, rows)
@@ -161,6 +162,13 @@ class Search:
             self._take(shape, times, caps)
         self.covered = self.covered or effort - self.effort.left
         return chosen
+
+    def _lot(self, left: Amounts, values: Values, alike: int) -> Amounts:
+        """The pods of one of so many nodes that are alike, of the items of which most is left."""
+        lot: Amounts = -(-left // alike)
+        most = int(_BULK_ITEMS * np.sqrt(np.count_nonzero(lot)))
+        lot[np.argsort(-(left * values), kind="stable")[most:]] = 0
+        return lot
 
     def _promising(
         self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool
@@ -568,5 +576,6 @@ _FEW = 4.0
 _FIRST, _ROUNDING = 8, 1e-8
 #: When this share of the effort is spent, a greedy cover is given up that would need so many times all of it.
 _TRIAL, _HOPE = 1 / 6, 2.0
-#: A greedy cover is bought in about so many lots at first: each class is divided among them.
-_BULK = 4.0
+#: A greedy cover is bought in about so many lots at first: each class is divided among them. For a lot so many
+#: times the root of how many classes are left are looked at, those of which most is left.
+_BULK, _BULK_ITEMS = 4.0, 5.0
