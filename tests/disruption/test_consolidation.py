@@ -24,6 +24,7 @@ from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 from tests.disruption.world import (
+    BORN,
     HOUR,
     a_budget,
     a_node_pool,
@@ -425,6 +426,29 @@ def test_in_a_small_cluster_the_command_that_is_worth_more_goes_before_a_node_wh
     assert command.claims == ("large", "other")
     assert [node.instance_type for node in command.replacements] == ["xlarge"]
     assert command.evictions == 4
+
+
+#: Seconds that the nodes of `half_left` have to run until their replacement repays, at 2/3 of what it saves.
+HALF_REPAYS = 60.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "made"), [(HALF_REPAYS + 1, "large and other"), (HALF_REPAYS - 1, ""), (HALF_REPAYS - 29, "")]
+)
+def test_a_node_whose_pods_fit_elsewhere_waits_a_moment_for_a_command_that_is_worth_more(seconds, made):
+    """The pod of `other` would be evicted twice, for less than a cent."""
+    decisions = decide(half_left(), now=BORN + seconds, overlap=90.0)
+    assert [" and ".join(command.claims) for command in decisions.commands] == ([made] if made else [])
+    if not made:
+        assert BORN + seconds < decisions.again_at < BORN + HALF_REPAYS + 1
+        for name in ("large", "other"):
+            assert verdict(decisions, name).code == "NotRepaid"
+            assert "waits" in verdict(decisions, name).message
+
+
+def test_nodes_whose_pods_fit_elsewhere_do_not_wait_for_long():
+    command = only_command(decide(half_left(), now=BORN + HALF_REPAYS - 31, overlap=90.0))
+    assert command.claims == ("other",)
 
 
 def test_in_a_large_cluster_nodes_whose_pods_fit_elsewhere_go_first():

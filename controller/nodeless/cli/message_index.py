@@ -348,7 +348,8 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
         "Nothing.",
     ),
     VerdictCode.NOT_REPAID: (
-        "The node is too young. The saving of a replacement would not yet pay for the time during which both nodes run.",
+        "The node is too young. The saving of a replacement would not yet pay for the time during which both nodes run. "
+        "If it will within 30 s, nodeless waits with commands for the same nodes that save less.",
         "Nothing.",
     ),
     VerdictCode.OCCUPIED: ("The node was empty, but has pods again.", "Nothing."),

@@ -155,17 +155,32 @@ class BalancedScore:
                 return verdict
         return self._not_repaid(ending, saving, bought)
 
+    def repaid_at(self, ending: Sequence[Candidate], saving: float, bought: float) -> float:
+        """From when a replacement that saves something is worth it for the age of its nodes.
+
+        Args:
+            ending: The candidates.
+            saving: US dollars an hour.
+            bought: What the nodes that take their place cost, in US dollars an hour.
+
+        Returns:
+            Seconds since the epoch.
+        """
+        youngest = max(candidate.claim.created_at for candidate in ending)
+        return youngest + self._overlap * bought / saving
+
     def _not_repaid(self, ending: Sequence[Candidate], saving: float, bought: float) -> Verdict | None:
         if not bought or saving <= 0:
             return None
-        youngest = max(ending, key=lambda candidate: candidate.claim.created_at)
-        needed = self._overlap * bought / saving
-        if self._now >= youngest.claim.created_at + needed:
+        repaid_at = self.repaid_at(ending, saving, bought)
+        if self._now >= repaid_at:
             return None
-        self.again_at = min(self.again_at, youngest.claim.created_at + needed)
+        self.again_at = min(self.again_at, repaid_at)
+        youngest = max(ending, key=lambda candidate: candidate.claim.created_at)
         text = (
             f"a replacement saves {saving:.4f} USD/h at most and repays the {self._overlap:.0f} s for which "
-            f"both run in {needed:.0f} s: node {youngest.node.name} has not run for so long"
+            f"both run in {repaid_at - youngest.claim.created_at:.0f} s: node {youngest.node.name} has not "
+            "run for so long"
         )
         return Verdict(VerdictCode.NOT_REPAID, text)
 

@@ -67,6 +67,9 @@ _FEE = 1 / 8
 #: US dollars an hour that differ only after so many digits are the same.
 _DIGITS = 9
 
+#: Seconds for which a command waits for another one that is worth more, and would move its pods once more.
+_AWAITED = 30.0
+
 _Rank = tuple[float, bool, tuple[str, ...]]
 
 
@@ -102,6 +105,8 @@ class Consolidation:
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
         self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _SMALL else 0
         self.verdicts: dict[str, Verdict] = {}
+        #: Claims of a command that is worth most, and will be worth it in a moment.
+        self._awaited: frozenset[str] = frozenset()
 
     @property
     def again_at(self) -> float:
@@ -162,11 +167,13 @@ class Consolidation:
         ):  # Where a replacement failed, the next one may fail, too, and nodes can go without one.
             return deletions
         found = self._merges(ordered, left, deletions) or deletions
+        awaited = self._awaited if self._awaited and not self._awaited.isdisjoint(found.claims) else None
+        goes_first = frozenset(found.claims) if awaited is None else awaited
         for candidate in ordered:
-            if candidate.name in deletions.claims and candidate.name not in found.claims:
+            if candidate.name in deletions.claims and candidate.name not in goes_first:
                 text = "its pods have room on other nodes, but a command that is worth more goes first"
                 self.verdicts[candidate.name] = Verdict(VerdictCode.NOT_REACHED, text)
-        return found
+        return found if awaited is None else None
 
     def again(self, candidates: Sequence[Candidate], command: Command) -> Command | str:
         """What a command of an earlier search is now, by the same questions; or why it is none any more."""
@@ -278,18 +285,35 @@ class Consolidation:
             if best is not None and rank >= rank_of(best):
                 break
             self._at.on(*(each.name for each in candidate_set))
-            if self._refusal_at_best(candidate_set, bound) is not None:
+            refusal = self._refusal_at_best(candidate_set, bound)
+            if refusal is not None and (
+                refusal.code is not VerdictCode.NOT_REPAID
+                or self._seconds_until_repaid(candidate_set, bound) > _AWAITED
+            ):
                 continue
             found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
             if isinstance(found, str):
                 continue
             command = _command(candidate_set, found)
-            if self._score.refusal(candidate_set, command.saving, found.expected) is not None:
+            if best is not None and rank_of(command) >= rank_of(best):
                 continue
-            if best is None or rank_of(command) < rank_of(best):
-                best = command
+            refusal = self._score.refusal(candidate_set, command.saving, found.expected)
+            if refusal is None:
+                best, self._awaited = command, frozenset()
+            elif refusal.code is VerdictCode.NOT_REPAID and not self._awaited:
+                self._await(candidate_set, command, found.expected)
         self._at.on()
         return best
+
+    def _await(self, candidates: Sequence[Candidate], command: Command, bought: float) -> None:
+        """Remember a command that will be worth it in a moment; others would move its pods before."""
+        seconds = self._seconds_until_repaid(candidates, bought)
+        if seconds <= _AWAITED:
+            self._awaited = frozenset(command.claims)
+            text = (
+                f"waits {seconds:.0f} s for a command that is worth more, until it repays: {command.message}"
+            )
+            self.verdicts |= dict.fromkeys(command.claims, Verdict(VerdictCode.NOT_REPAID, text))
 
     def _promising_sets(
         self, ordered: Sequence[Candidate], left: dict[str, int], exchange: Exchange
@@ -395,6 +419,11 @@ class Consolidation:
         """Why candidates should stay even if nodes at the least price that there can be took their place."""
         price = sum(candidate.price or 0.0 for candidate in candidates)
         return self._score.refusal(candidates, price - bound, bound)
+
+    def _seconds_until_repaid(self, candidates: Sequence[Candidate], bought: float) -> float:
+        """Until a replacement of candidates is worth it for the age of its nodes; infinity: it never is."""
+        saving = sum(candidate.price or 0.0 for candidate in candidates) - bought
+        return self._score.repaid_at(candidates, saving, bought) - self._now if saving > 0 else inf
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:
         """What its pods would cost elsewhere is why it stays, after what keeps it from going without."""
