@@ -51,6 +51,13 @@ def test_many_pods_that_keep_off_others_on_their_host_are_searched_for(seed, mos
     assert answer_to(load_problem(path), improve=1.0)["gap"] < most
 
 
+@pytest.mark.parametrize(("box", "most"), [(1.0, 0.04), (5.0, 0.015)])
+def test_a_bound_knows_each_of_many_existing_nodes(box, most, tmp_path):
+    """7.2 % where they are one with the room of all, in which pods are divided, however long it takes."""
+    path = write_problem("beside nodes", "41077", tmp_path)
+    assert answer_to(load_problem(path), improve=box)["gap"] < most
+
+
 @pytest.mark.parametrize(("pods", "kinds"), [(10_000, 300), (5_000, 500)])
 def test_many_kinds_of_pods_are_bought_evenly(pods, kinds, tmp_path):
     """3.6 and 3.8 % where a lot is filled with any of them: some are used up soon, and the rest is odd."""

@@ -78,12 +78,43 @@ def a_drawn_cover(shapes, items, standing):
 
 
 @settings(deadline=None)
-@given(SHAPES, ITEMS, VALUES, st.integers(0, 1), st.sets(st.integers(0, 2)), st.sampled_from([1.0, 1e-6]))
-def test_no_cover_costs_less_than_values_prove(shapes, items, values, standing, lonely, seconds):
+@given(
+    SHAPES,
+    ITEMS,
+    VALUES,
+    st.integers(0, 2),
+    st.sets(st.integers(0, 2)),
+    st.sampled_from([1.0, 1e-6]),
+    st.sampled_from([0.0, 0.4, 2.0]),
+    st.booleans(),
+)
+def test_no_cover_costs_less_than_values_prove(
+    shapes, items, values, standing, lonely, seconds, rent, existing
+):
+    """Whatever existing nodes are thought to be worth, and whether they are looked at closely or not."""
     cover, hosts = a_drawn_cover(shapes, items, standing), apart(len(items), *lonely)
     worth = np.array(values[: len(items)])
-    priced = Knapsacks(cover, hosts).price(worth, np.zeros(len(cover.caps)), Effort(seconds))
+    rents = np.full(len(cover.caps), rent)
+    priced = Knapsacks(cover, hosts).price(worth, rents, Effort(seconds), existing=existing)
     assert priced.bound <= least(cover, hosts) * (1 + 1e-9)
+
+
+def test_each_existing_node_is_looked_at_closely():
+    """Each has less room than pods ask for in fractions, and each of them lowers the bound by that."""
+    cover = a_drawn_cover([(1.0, 6, 6), (0.0, 11, 11), (0.0, 8, 8), (0.0, 5, 5)], [(9, 3, 3)], 3)
+    knapsacks = Knapsacks(cover, apart(1))
+    # Two pods on a new node: 0.5 each. On existing ones 3, 2 and 1.
+    priced = knapsacks.price(np.array([0.5]), np.zeros(3), Effort(1.0))
+    assert priced.settled
+    assert abs(priced.bound - (9 - 6) * 0.5) < 1e-6
+    roughly = knapsacks.price(np.array([0.5]), np.zeros(3), Effort(1.0), existing=False)
+    assert abs(roughly.bound - (9 - (11 + 8 + 5) / 3) * 0.5) < 1e-6
+
+
+def test_fillings_of_existing_nodes_are_worth_more_than_these_are_thought_to_be():
+    cover = a_drawn_cover([(1.0, 6, 6), (0.0, 11, 11), (0.0, 5, 5)], [(9, 3, 3)], 2)
+    priced = Knapsacks(cover, apart(1)).price(np.array([0.5]), np.array([1.5, 0.2]), Effort(1.0))
+    assert [(shape, pods.tolist()) for shape, pods in priced.fillings] == [(2, [1])]
 
 
 @settings(deadline=None)

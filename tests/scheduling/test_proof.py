@@ -187,3 +187,25 @@ def test_a_pool_that_is_over_its_limit_takes_nothing_from_the_bound(limit):
     made = plan(*things, pool("open"), *wanted, types=SIZES, policy=BY_PRICE)
     assert not made.refusals
     assert made.cost_per_hour * 0.9 < made.lower_bound <= made.cost_per_hour + 1e-9
+
+
+#: Two kinds of nodes, each with much of what the other has little of.
+def lopsided(number: int):
+    return [
+        *(node(f"cpu{each}", "10", "1Gi") for each in range(number)),
+        *(node(f"memory{each}", "1100m", "10Gi") for each in range(number)),
+    ]
+
+
+@pytest.mark.parametrize("number", [60, 150, 1000], ids=["each node", "groups", "large groups"])
+def test_existing_nodes_are_not_counted_as_one_that_has_the_room_of_all(number):
+    """Together 11 pods would have room on two nodes, but one has room on each: the others need new nodes."""
+
+    def some(each_class: int):
+        return [pods(each_class, f"{1010 + each}m", "1Gi", name=f"w{each}") for each in range(40)]
+
+    quick = Policy(time_box=1e-9)
+    made = plan(*lopsided(number), *some(number * 6 // 40), types=SIZES, policy=quick)
+
+    rest = plan(*some(number * 3 // 40), types=SIZES, policy=quick)
+    assert made.lower_bound >= rest.lower_bound > 0

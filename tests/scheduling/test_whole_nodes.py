@@ -23,6 +23,7 @@ from nodeless.scheduling.capacity.highs import (
     tree_search,
 )
 from nodeless.scheduling.optimizer.bound_problem import BoundProblem, Kind
+from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodes
 from nodeless.scheduling.optimizer.resource_program import program_of
 from nodeless.scheduling.optimizer.whole_nodes import whole_nodes
 from nodeless.scheduling.optimizer.work_budget import Effort
@@ -286,8 +287,9 @@ def test_a_bound_by_resources_counts_both_of_its_programs():
             for requests, number in zip(cover.requests, cover.needed, strict=True)
         ],
         shapes=replace(cover.shapes, charge=[np.zeros(0, dtype=np.int64)] * len(SHAPES)),
-        room=np.zeros((0, 2), dtype=np.int64),
-        alike=1,
+        existing=ExistingNodes(
+            np.zeros((0, 2), dtype=np.int64), np.zeros((0, 30), dtype=np.bool_), np.zeros(0, dtype=np.int64)
+        ),
         left=[np.zeros(0, dtype=np.int64)],
     )
     effort = Effort(0.3)

@@ -76,7 +76,7 @@ def lower_bound(
     proved = price * (1 - SAME)
     bounds = [bound]
     few = sum(each.number for each in placed) <= _WHOLE_PODS or len(placed) <= _WHOLE_CLASSES
-    few = few and program.nodes < _MANY_NODES and not (problem.alike > 1 and problem.hosts().count)
+    few = few and program.nodes < _MANY_NODES and (problem.singly or not problem.hosts().count)
     before = known.of(problem.cover(), problem.hosts()) if bound < proved and few else None
     if before is not None:
         bounds.append(min(price, before))

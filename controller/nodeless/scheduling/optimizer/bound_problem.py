@@ -17,13 +17,15 @@ from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.balances import Balance, keeps_balance
 from nodeless.scheduling.optimizer.cover import Cover
 from nodeless.scheduling.optimizer.covering import caps_of
-from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
-from nodeless.scheduling.optimizer.items import HostLimits, Item
+from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack, ExistingNodes
+from nodeless.scheduling.optimizer.items import HostLimits, Item, in_whole_pods
 from nodeless.scheduling.optimizer.shapes import Shapes, shapes_for
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
 from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.spread.sharing import ENDLESS
 
+PAIRS = 6000
+"""Pairs of a kind and a shape up to which programs of resources know of each."""
 #: Seconds for each pair of a class and a shape that is looked at.
 _PAIR = 20e-9
 #: Alternatives, host ports and rules of a class with which it still counts.
@@ -71,21 +73,19 @@ class BoundProblem:
     """The class and zone of each item."""
     kinds: Sequence[Kind]
     shapes: Shapes
-    room: Amounts
-    """Of existing nodes."""
-    alike: int
-    """How many existing nodes each row of `room` stands for."""
+    existing: ExistingNodes
     left: Sequence[Amounts]
     """By pool of the shapes, what is left of its limits."""
     balances: Sequence[Balance] = ()
 
+    @property
+    def singly(self) -> bool:
+        """Whether each existing node is looked at."""
+        return bool((self.existing.nodes == 1).all())
+
     def room_for_whole_pods(self) -> Amounts:
-        """The room of all nodes, rounded down to what sums of requests can be."""
-        requests: Amounts = np.array([item.pods.requests for item in self.items], dtype=np.int64)
-        divisors: Amounts = np.maximum(np.gcd.reduce(requests, axis=0), 1)
-        room = np.concatenate([np.maximum(self.shapes.room, 0), np.maximum(self.room, 0)])
-        whole: Amounts = room // divisors * divisors
-        return whole
+        """The room of all rows, rounded down to what sums of requests can be."""
+        return in_whole_pods(np.concatenate([self.shapes.room, self.existing.room]), self.items)
 
     def hosts(self) -> HostLimits:
         """What kinds allow beside each other on one node."""
@@ -96,13 +96,14 @@ class BoundProblem:
 
     def cover(self) -> Cover:
         """The kinds as items to cover, at prices without corrections; existing nodes are the last shapes."""
-        there = len(self.room)
+        room = self.existing.room
+        there = len(room)
         uses, caps = caps_of(self.shapes, self.left, there)
         nothing = np.zeros(0)
         shapes = Shapes(
             self.shapes.tables,
             np.concatenate([self.shapes.pool, np.full(there, -1, dtype=np.intp)]),
-            np.concatenate([self.shapes.room, self.room]),
+            np.concatenate([self.shapes.room, room]),
             np.concatenate([self.shapes.price, np.zeros(there)]),
             [*self.shapes.charge, *([np.zeros(0, dtype=np.int64)] * there)],
             np.array([kind.allowed for kind in self.kinds]).T,
@@ -119,7 +120,7 @@ class BoundProblem:
             shapes.pool < 0,
             np.zeros(0, dtype=np.intp),
             {},
-            nothing.reshape(0, self.room.shape[1]),
+            nothing.reshape(0, room.shape[1]),
         )
 
 
@@ -204,13 +205,13 @@ def _problem(
     shapes = None if meter.over or not items else shapes_for(items, meter)
     if shapes is None:
         return None
-    room, there, alike = standing.at_most(items, meter)
-    meter.spend(_PAIR * len(items) * (len(shapes) + len(room)))
+    existing = standing.at_most(items, PAIRS - int(shapes.allowed.sum()), meter)
+    meter.spend(_PAIR * len(items) * (len(shapes) + len(existing.room)))
     if meter.over:
         return None
-    kinds = _kinds(items, owners, np.concatenate([shapes.allowed, there]))
+    kinds = _kinds(items, owners, np.concatenate([shapes.allowed, existing.allowed]))
     left = [budgets.left(table, ()) for table in shapes.tables]
-    return BoundProblem(items, owners, kinds, shapes, room, alike, left)
+    return BoundProblem(items, owners, kinds, shapes, existing, left)
 
 
 def _items(placed: Sequence[Placed], tables: Sequence[PoolTable], meter: Meter) -> list[Item]:

@@ -45,6 +45,8 @@ _DIVING = 1000
 _FIRST_ITERATIONS = 10
 #: The part of what it costs that a configuration of use is worth at least.
 _CLOSE_TO_COST = 0.98
+#: What costs no more, in dollars an hour, costs nothing.
+_FREE = 1e-9
 #: Shapes whose fillings are improved by exchanges, and so many new ones of which are few.
 _EXCHANGED, _FEW_FOUND = 24, 3
 #: Items beyond which greedy fillings leave little room, and those of the last nodes are not improved.
@@ -93,6 +95,8 @@ class Search:
         self._reached = np.zeros(len(cover.shapes))
         self.values: Values = cover.worth
         """The last values of the pods."""
+        #: What the caps cost at these.
+        self._rents = np.zeros(len(cover.caps))
         self._hosts = filler.hosts
         self._exchanges = Exchanges(cover.shapes, cover.requests, filler.hosts)
         self._knapsacks: Knapsacks | None = None
@@ -271,7 +275,13 @@ class Search:
         if not self._generated and self.effort.iterations(self._size) < _FIRST_ITERATIONS * self._size:
             return []
         self._add(more)
-        return [(shape, filling) for shape, filling, lost in self._nearest() if lost <= 1 - _CLOSE_TO_COST]
+        nearest = self._nearest()
+        # Existing nodes that have room to spare cost nothing, and what is there is worth nothing.
+        rents = self._cover.rent(self._rents, range(len(self._cover.shapes)))
+        spare = self._cover.standing & (rents <= _FREE)
+        return [
+            (shape, filling) for shape, filling, lost in nearest if lost <= 1 - _CLOSE_TO_COST or spare[shape]
+        ]
 
     def dive(self, steps: int, turn: int = 0) -> list[Chosen] | None:
         """Whole numbers of nodes; None when some pods find no place.
@@ -325,9 +335,9 @@ class Search:
         """The configurations, and what they cost beyond what they are worth as a share, the best first."""
         if not self._shape:
             return []
-        _, self.values, rents = self._solve(grown=True)
+        _, self.values, self._rents = self._solve(grown=True)
         cover, shapes = self._cover, np.array(self._shape, dtype=np.intp)
-        price = np.maximum(cover.cost + cover.rent(rents, range(len(cover.shapes))), 1e-9)[shapes]
+        price = np.maximum(cover.cost + cover.rent(self._rents, range(len(cover.shapes))), _FREE)[shapes]
         lost = 1 - np.array(self._filling) @ self.values / price
         order = np.argsort(lost, kind="stable").tolist()
         return [(self._shape[column], self._filling[column], float(lost[column])) for column in order]
@@ -506,7 +516,8 @@ class Search:
             return 0
         self._knapsacks = self._knapsacks or Knapsacks(self._cover, self._hosts)
         effort = Effort(most)
-        priced = self._knapsacks.price(self.values, rents, effort)
+        # Greedy fillings of existing nodes are nearly as good.
+        priced = self._knapsacks.price(self.values, rents, effort, existing=False)
         spent = most - effort.left
         self.effort.left -= spent
         self._exact_seconds = spent if priced.settled else 2 * spent
@@ -576,6 +587,6 @@ _FEW = 4.0
 _FIRST, _ROUNDING = 8, 1e-8
 #: When this share of the effort is spent, a greedy cover is given up that would need so many times all of it.
 _TRIAL, _HOPE = 1 / 6, 2.0
-#: A greedy cover is bought in about so many lots at first: each class is divided among them. For a lot so many
-#: times the root of how many classes are left are looked at, those of which most is left.
+#: A greedy cover is bought in about so many lots at first: each class is divided among them. For a lot so
+#: many times the root of how many classes are left are looked at, those of which most is left.
 _BULK, _BULK_ITEMS = 4.0, 5.0

@@ -55,7 +55,7 @@ def configuration_bound(
         below: Where so much is proved, there is nothing more to prove.
     """
     cover, hosts = problem.cover(), problem.hosts()
-    if problem.alike > 1 and hosts.count:
+    if hosts.count and not problem.singly:
         return 0.0
     knapsacks = Knapsacks(cover, hosts)
     program = _Program(problem, cover)
@@ -81,14 +81,19 @@ def configuration_bound(
 
 
 def translated(
-    configurations: Iterable[Configuration], items: Sequence[Item], shapes: Shapes, problem: BoundProblem
+    configurations: Iterable[Configuration],
+    items: Sequence[Item],
+    shapes: Shapes,
+    names: Sequence[str],
+    problem: BoundProblem,
 ) -> Iterator[Configuration]:
     """Configurations of some shapes and items by those of a problem; what that does not have is left out.
 
     Args:
         configurations: By numbers of `shapes` and `items`.
         items: The pods that they were found for.
-        shapes: The shapes of new nodes; others are existing nodes.
+        shapes: The shapes of new nodes; existing nodes follow them.
+        names: Of these.
         problem: Has its own shapes, and kinds.
     """
     kinds = {(kind.pods, kind.zone): number for number, kind in enumerate(problem.kinds)}
@@ -99,15 +104,17 @@ def translated(
     places: dict[object, list[int]] = {}
     for shape in range(len(problem.shapes)):
         places.setdefault(_what(problem.shapes, shape), []).append(shape)
+    places |= {name: [row] for row, name in enumerate(problem.existing.names, len(problem.shapes))}
     for shape, filling in configurations:
         pods: Amounts = np.zeros(len(problem.kinds), dtype=np.int64)
         there: list[int] = np.flatnonzero(filling).tolist()
         meant = [kind for each in there if (kind := kind_of[each]) is not None]
-        if shape >= len(shapes) or len(meant) < len(there):
+        if len(meant) < len(there):
             continue
         for kind, each in zip(meant, there, strict=True):
             pods[kind] += filling[each]
-        for place in places.get(_what(shapes, shape), ()):
+        what = _what(shapes, shape) if shape < len(shapes) else names[shape - len(shapes)]
+        for place in places.get(what, ()):
             if all(problem.kinds[kind].allowed[place] for kind in meant):
                 yield place, pods
                 break

@@ -6,23 +6,38 @@ its places, and what it takes is not room any more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.optimizer.items import Item
+from nodeless.scheduling.optimizer.items import Item, in_whole_pods
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, how_many
 from nodeless.scheduling.pods.rules import NO_RULES
 
 #: Existing nodes that are looked at, those with the most room first.
 _MOST = 200
-#: Existing nodes up to which a bound looks at each of them.
-_SINGLY = 64
+#: Existing nodes up to which a bound looks at each of them, whatever pods there are.
+_LEAST_GROUPS = 64
 #: Seconds for each amount of a node that a request is held against.
 _CELL = 12e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExistingNodes:
+    """Existing nodes as a bound sees them: each one, or groups that are looked at as one node."""
+
+    room: Amounts
+    allowed: Mask
+    """Items that may go there; shape (rows, items)."""
+    nodes: Amounts
+    """How many nodes each row stands for."""
+    names: tuple[str, ...] = ()
+    """Of the nodes, where each row is one."""
 
 
 class ExistingNodeRepack:
@@ -81,25 +96,50 @@ class ExistingNodeRepack:
             rows = np.sort(rows[np.argsort(-share, kind="stable")[:_MOST]])
         return self.free[rows], allowed[rows], [self._existing.names[row] for row in rows]
 
-    def at_most(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask, int]:
-        """Room before this pass, the items that may go there as far as nodes are concerned, nodes of a row.
+    def at_most(self, items: Sequence[Item], pairs: int, meter: Meter) -> "ExistingNodes":
+        """What may be on existing nodes as far as these are concerned, with the room before this pass.
 
-        Many nodes are told as one with the room of all: for a bound that is enough. Not all items are
-        looked at where `meter` says so.
+        Not all items are looked at where `meter` says so.
+
+        Args:
+            items: What may go there.
+            pairs: Pairs of a node and an item up to which each node counts; else those that are most alike
+                count as one with the room of all.
+            meter: Counts the work.
         """
-        allowed: Mask = np.zeros((len(self._whole), len(items)), dtype=np.bool_)
+        accepted: Mask = np.zeros((len(self._whole), len(items)), dtype=np.bool_)
+        allowed: Mask = np.zeros_like(accepted)
         for index, item in enumerate(items):
             meter.spend(_CELL * self._whole.size)
             if meter.over:
                 break
-            fits = how_many(self._whole, item.pods.requests) > 0
-            allowed[:, index] = fits & self._existing.accepts(item.pods, include_prefer_no_schedule=True)
+            accepted[:, index] = self._existing.accepts(item.pods, include_prefer_no_schedule=True)
+            allowed[:, index] = accepted[:, index] & (how_many(self._whole, item.pods.requests) > 0)
         rows = np.flatnonzero(allowed.any(axis=1))
         room, allowed = np.maximum(self._whole[rows], 0), allowed[rows]
-        if len(rows) > _SINGLY:
-            anywhere: Mask = np.logical_or.reduce(allowed, axis=0, keepdims=True)
-            return room.sum(axis=0, keepdims=True), anywhere, len(rows)
-        return room, allowed, 1
+        most = np.clip(len(rows) * max(0, pairs) / max(1, allowed.sum()), _LEAST_GROUPS, _MOST)
+        if len(rows) <= most:
+            names = tuple(self._existing.names[row] for row in rows)
+            return ExistingNodes(room, allowed, np.ones(len(rows), dtype=np.int64), names)
+        order = _alike_first(room, accepted[rows])
+        first = np.unique(np.linspace(0, len(rows), int(most), endpoint=False).astype(np.intp))
+        return ExistingNodes(
+            np.add.reduceat(in_whole_pods(room, items)[order], first),
+            np.logical_or.reduceat(allowed[order], first),
+            np.diff(first, append=len(rows)),
+        )
+
+
+def _alike_first(room: Amounts, accepted: Mask) -> NDArray[np.intp]:
+    """An order of nodes in which those follow each other that accept the same, and whose room is alike.
+
+    What resources are poured into loses nothing where nodes are one whose room has the same proportions.
+    """
+    share = room / np.maximum(room.max(axis=0, initial=1), 1)
+    asked = np.argsort(-share.std(axis=0), kind="stable")[:2]
+    slope = np.arctan2(share[:, asked[0]], share[:, asked[-1]])
+    _, same = np.unique(accepted, axis=0, return_inverse=True)
+    return np.lexsort((slope, same.reshape(-1)))
 
 
 def _plain(pods: PodClass) -> bool:

@@ -47,6 +47,14 @@ class Item:
         return len(self.keys)
 
 
+def in_whole_pods(room: Amounts, items: Iterable[Item]) -> Amounts:
+    """The room of nodes, rounded down to what sums of the items' requests can be."""
+    requests: Amounts = np.array([item.pods.requests for item in items], dtype=np.int64)
+    divisors: Amounts = np.maximum(np.gcd.reduce(requests, axis=0), 1)
+    whole: Amounts = np.maximum(room, 0) // divisors * divisors
+    return whole
+
+
 def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[InFlightNodeClaim]:
     """The nodes whose pods may be packed anew.
 

@@ -84,7 +84,15 @@ class Knapsacks:
         self._most: Amounts = np.minimum(cover.needed, hosts.alone())
         self._open_alike = list(_open_alike(cover))
 
-    def price(self, values: Values, rents: Values, effort: Effort, together: float | None = None) -> Priced:
+    def price(
+        self,
+        values: Values,
+        rents: Values,
+        effort: Effort,
+        together: float | None = None,
+        *,
+        existing: bool = True,
+    ) -> Priced:
         """What a plan costs at least at some values, and fillings that are worth more than they cost.
 
         Args:
@@ -92,37 +100,50 @@ class Knapsacks:
             rents: What the caps cost.
             effort: What it takes is taken from it; with little, the bound is low.
             together: What all pods are worth at least; that of all that are needed, if it is not given.
+            existing: Whether existing nodes are looked at more closely, too.
         """
         together = float(values @ self._cover.needed) if together is None else together
         cover = self._cover
         rents = rents.copy()
+        held = np.where(cover.standing, cover.rent(rents, range(len(cover.shapes))), 0.0)
         # What existing nodes cost follows from what they hold.
         for shape in np.flatnonzero(cover.standing):
             rents[list(cover.uses[shape])] = 0.0
         taken = cover.rent(rents, range(len(cover.shapes)))
-        most, found, settled = self._most_worth(values, taken, max(together, 1e-12), effort)
-        price = (cover.cost + taken) * (1 + _ENOUGH)
+        most, found, settled = self._most_worth(values, taken, held, max(together, 1e-12), effort, existing)
+        price = (cover.cost + taken + held) * (1 + _ENOUGH)
         fillings = [(shape, pods) for shape, pods in found if float(pods @ values) > price[shape]]
         return Priced(self._bound(together, rents, most, taken), fillings, settled)
 
     def _most_worth(
-        self, values: Values, taken: Values, together: float, effort: Effort
+        self,
+        values: Values,
+        taken: Values,
+        held: Values,
+        together: float,
+        effort: Effort,
+        existing: bool,
     ) -> tuple[Values, list[tuple[int, Amounts]], bool]:
         """What pods on each shape are worth at most, best fillings, and whether more would not help.
 
         The shape that lowers the bound the most is looked at next, as long as it was not yet.
         """
+        standing = self._cover.standing
         most = self._in_fractions(values, effort)
         fillings: list[tuple[int, Amounts]] = []
         seen: Mask = np.zeros(len(most), dtype=np.bool_)
         while effort.left > 0:
-            lost = self._lost(most, taken, together)
-            worst = int(np.where(seen, -np.inf, lost).argmax())
-            if seen[worst] or lost[worst] <= max(float(lost[seen].max(initial=0.0)), _ENOUGH):
+            lost = self._lost(most, taken, held, together)
+            # Of new nodes one shape lowers the bound, of existing ones each does.
+            dearest = float(lost[seen & ~standing].max(initial=0.0))
+            unknown = ~seen & (
+                lost > np.where(standing, _ENOUGH if existing else np.inf, max(_ENOUGH, dearest))
+            )
+            if not unknown.any():
                 return most, fillings, True
+            worst = int(np.where(unknown, lost, -np.inf).argmax())
             seen[worst] = True
-            price = float(self._cover.cost[worst] + taken[worst])
-            bound, filling = self._best(worst, values, _COST / max(price, 1e-9), effort)
+            bound, filling = self._best(worst, values, _COST / max(float(most[worst]), 1e-9), effort)
             most[worst] = min(most[worst], bound)
             if filling is not None:
                 fillings.append((worst, filling))
@@ -155,11 +176,11 @@ class Knapsacks:
         filling[items] = answer
         return worth, filling if self._holds(shape, filling) else None
 
-    def _lost(self, most: Values, taken: Values, whole: float) -> Values:
+    def _lost(self, most: Values, taken: Values, held: Values, together: float) -> Values:
         """By what share each shape lowers the bound, about."""
         cover = self._cover
         price = np.maximum(cover.cost + taken, 1e-9)
-        lost: Values = np.where(cover.standing, most / whole, most / price - 1.0)
+        lost: Values = np.where(cover.standing, (most - held) / together, most / price - 1.0)
         return lost
 
     def _bound(self, together: float, rents: Values, most: Values, taken: Values) -> float:

@@ -175,7 +175,7 @@ def repack(
         offer(search.covers(time_box, further=most_new_nodes is None))
         effort = Effort(max(0.0, time_box - search.spent))
     known.configurations = lambda problem, effort: list(
-        translated(search.of_use(effort), items, shapes, problem)
+        translated(search.of_use(effort), items, shapes, names, problem)
     )
     tried = int(min(most, float(len(contest.best.nodes) + 1)))
     if pods <= _FEW and not proved:

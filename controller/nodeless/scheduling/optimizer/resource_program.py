@@ -40,13 +40,11 @@ from nodeless.scheduling.capacity.highs import (
     seconds_of,
     whole_numbers_of,
 )
-from nodeless.scheduling.optimizer.bound_problem import BoundProblem, Kind
+from nodeless.scheduling.optimizer.bound_problem import PAIRS, BoundProblem, Kind
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.optimizer.whole_nodes import SAME
 from nodeless.scheduling.optimizer.work_budget import Effort
 
-#: Pairs of class and shape beyond which classes are poured together.
-_PAIRS = 6000
 #: Pairs of those that stay apart because limits on one host make them need many nodes.
 _APART = 4000
 _ITERATIONS = 20000
@@ -59,15 +57,15 @@ _SCALE = 1000.0
 def program_of(problem: BoundProblem) -> "ResourceProgram | None":
     """The program for some pods, poured together as far as they are too many; None where they are even so."""
     kinds = problem.kinds
-    if _pairs(kinds) > _PAIRS:
+    if _pairs(kinds) > PAIRS:
         kinds = _fewer(kinds)
-    if _pairs(kinds) > _PAIRS:
+    if _pairs(kinds) > PAIRS:
         kinds = _poured(kinds)
-    if _pairs(kinds) > _PAIRS:
+    if _pairs(kinds) > PAIRS:
         kinds = _widened(kinds, lambda kind: _pools_of(kind, problem.shapes))
-    if _pairs(kinds) > _PAIRS:
+    if _pairs(kinds) > PAIRS:
         kinds = _widened(kinds, lambda _: b"")
-    return ResourceProgram(problem, kinds) if _pairs(kinds) <= _PAIRS else None
+    return ResourceProgram(problem, kinds) if _pairs(kinds) <= PAIRS else None
 
 
 class ResourceProgram:
@@ -77,7 +75,7 @@ class ResourceProgram:
         """`kinds`: those of the problem, or fewer that cost no more."""
         self.nodes = 0.0
         """How many nodes the optimum buys, in fractions."""
-        self._alike = problem.alike
+        self._nodes = problem.existing.nodes
         self._shapes = problem.shapes
         self._kinds = kinds
         self._left = problem.left
@@ -163,7 +161,7 @@ class ResourceProgram:
             }
             for topology_group, limit in most.items():
                 if ("host", topology_group, shape) in rows:
-                    nodes = 1 if shape < len(self._shapes) else self._alike
+                    nodes = 1 if shape < len(self._shapes) else int(self._nodes[shape - len(self._shapes)])
                     entries[rows["host", topology_group, shape]] = -float(limit * nodes)
             new = shape < len(self._shapes)
             if new:
