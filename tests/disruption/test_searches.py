@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disrupt
 from nodeless.disruption.consolidation import Consolidation
+from nodeless.disruption.context import DisruptionContext
+from nodeless.disruption.sets import candidate_sets
 from nodeless.model import events
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.subnets import SubnetRoom
@@ -16,7 +18,7 @@ from nodeless.state import apply
 from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.scheduling.factories import NOW, pods
+from tests.scheduling.factories import NOW, plan, pods
 
 POLICY = DisruptionPolicy()
 CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "prices"])
@@ -146,3 +148,26 @@ def _dearer(kind):
     return replace(
         kind, offerings=tuple(replace(offering, price=offering.price * 1.1) for offering in kind.offerings)
     )
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_would_be_bought_is_forgotten_with_the_cluster_that_it_was_found_in(changed):
+    seen, catalog = a_full_cluster()
+    searches = Searches()
+    searches.reset_unless_same(seen, catalog, POLICY, frozenset())
+    searches.target([], lambda: ["before"])
+    now = apply(seen, events.PodSeen(pods(1, "100m", name="new")[0])) if changed else seen
+    searches.reset_unless_same(now, catalog, POLICY, frozenset())
+    assert searches.target([], lambda: ["now"]) == ["now" if changed else "before"]
+
+
+def test_sets_of_nodes_do_not_depend_on_the_order_in_which_equally_dear_nodes_are_planned():
+    seen, catalog = a_full_cluster()
+    candidates = DisruptionContext(seen, catalog, POLICY, NOW).candidates
+    keys = [[pod.key for pod in candidate.pods] for candidate in candidates]
+    (planned,) = plan(pods(1)).new_nodes
+    target = [replace(planned, pods=(*keys[one], *keys[other])) for one, other in ((1, 2), (0, 3))]
+    left = dict.fromkeys(seen.pools, 4)
+    sets = candidate_sets(target, candidates, left, 4)
+    assert len(sets) > 1
+    assert candidate_sets(target[::-1], candidates, left, 4) == sets
