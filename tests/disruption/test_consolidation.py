@@ -446,6 +446,17 @@ def test_a_node_whose_pods_fit_elsewhere_waits_a_moment_for_a_command_that_is_wo
             assert "waits" in verdict(decisions, name).message
 
 
+def test_a_replacement_does_not_wait_for_one_of_more_nodes():
+    """Both nodes are replaced by smaller ones, each for itself: no pod would move twice."""
+    types = [instance_type("seven", 7, 28, price=0.55), instance_type("ten", 10, 40, price=1.0)]
+    ten = {"ten": types[1]}
+    nodes = [
+        node_of(POOL, name, "ten", types=ten, created_at=NOW - age) for name, age in (("a", 500), ("b", 90))
+    ]
+    seen = cluster(POOL, nodes, on("a", 2, cpu="3"), on("b", 2, cpu="3"))
+    assert only_command(decide(seen, tuple(types), overlap=90.0)).claims == ("a",)
+
+
 def test_nodes_whose_pods_fit_elsewhere_do_not_wait_for_long():
     command = only_command(decide(half_left(), now=BORN + HALF_REPAYS - 31, overlap=90.0))
     assert command.claims == ("other",)

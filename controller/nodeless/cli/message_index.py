@@ -349,7 +349,7 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
     ),
     VerdictCode.NOT_REPAID: (
         "The node is too young. The saving of a replacement would not yet pay for the time during which both nodes run. "
-        "If it will within 30 s, nodeless waits with commands for the same nodes that save less.",
+        "If it will within 30 s, nodes whose pods fit on other nodes wait for it.",
         "Nothing.",
     ),
     VerdictCode.OCCUPIED: ("The node was empty, but has pods again.", "Nothing."),

@@ -103,10 +103,11 @@ class Consolidation:
         self._now = now
         self._closed = closed
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
-        self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _SMALL else 0
+        self._is_small = len(snapshot.nodes) <= _SMALL
+        self._thorough = _THOROUGH_PODS if self._is_small else 0
         self.verdicts: dict[str, Verdict] = {}
-        #: Claims of a command that is worth most, and will be worth it in a moment.
-        self._awaited: frozenset[str] = frozenset()
+        #: The command that is worth most of those that will repay in a moment.
+        self._awaited: Command | None = None
 
     @property
     def again_at(self) -> float:
@@ -162,18 +163,17 @@ class Consolidation:
         deletions = self._deletions(ordered, left)
         if deletions is None:
             return self._merges(ordered, left) or self._single(ordered, left)
-        if len(self._snapshot.nodes) > _SMALL or any(
-            NOT_BEFORE in candidate.claim.annotations for candidate in ordered
-        ):  # Where a replacement failed, the next one may fail, too, and nodes can go without one.
+        if not self._is_small or any(NOT_BEFORE in candidate.claim.annotations for candidate in ordered):
+            # Where a replacement failed, the next one may fail, too, and nodes can go without one.
             return deletions
         found = self._merges(ordered, left, deletions) or deletions
-        awaited = self._awaited if self._awaited and not self._awaited.isdisjoint(found.claims) else None
-        goes_first = frozenset(found.claims) if awaited is None else awaited
+        if found is deletions and self._waits(deletions, ordered):
+            return None
         for candidate in ordered:
-            if candidate.name in deletions.claims and candidate.name not in goes_first:
+            if candidate.name in deletions.claims and candidate.name not in found.claims:
                 text = "its pods have room on other nodes, but a command that is worth more goes first"
                 self.verdicts[candidate.name] = Verdict(VerdictCode.NOT_REACHED, text)
-        return found if awaited is None else None
+        return found
 
     def again(self, candidates: Sequence[Candidate], command: Command) -> Command | str:
         """What a command of an earlier search is now, by the same questions; or why it is none any more."""
@@ -286,9 +286,8 @@ class Consolidation:
                 break
             self._at.on(*(each.name for each in candidate_set))
             refusal = self._refusal_at_best(candidate_set, bound)
-            if refusal is not None and (
-                refusal.code is not VerdictCode.NOT_REPAID
-                or self._seconds_until_repaid(candidate_set, bound) > _AWAITED
+            if refusal is not None and not (
+                refusal.code is VerdictCode.NOT_REPAID and self._is_soon_repaid(candidate_set, bound)
             ):
                 continue
             found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
@@ -299,21 +298,27 @@ class Consolidation:
                 continue
             refusal = self._score.refusal(candidate_set, command.saving, found.expected)
             if refusal is None:
-                best, self._awaited = command, frozenset()
-            elif refusal.code is VerdictCode.NOT_REPAID and not self._awaited:
-                self._await(candidate_set, command, found.expected)
+                best = command
+            elif refusal.code is VerdictCode.NOT_REPAID and self._is_soon_repaid(
+                candidate_set, found.expected
+            ):
+                before = self._awaited
+                if before is None or rank_of(command) < rank_of(before):
+                    self._awaited = command
         self._at.on()
         return best
 
-    def _await(self, candidates: Sequence[Candidate], command: Command, bought: float) -> None:
-        """Remember a command that will be worth it in a moment; others would move its pods before."""
-        seconds = self._seconds_until_repaid(candidates, bought)
-        if seconds <= _AWAITED:
-            self._awaited = frozenset(command.claims)
-            text = (
-                f"waits {seconds:.0f} s for a command that is worth more, until it repays: {command.message}"
-            )
-            self.verdicts |= dict.fromkeys(command.claims, Verdict(VerdictCode.NOT_REPAID, text))
+    def _waits(self, deletions: Command, ordered: Sequence[Candidate]) -> bool:
+        """Whether pods would move once more for a command that is worth more, and will repay in a moment."""
+        awaited = self._awaited
+        if awaited is None or set(deletions.claims).isdisjoint(awaited.claims):
+            return False
+        exchange = Exchange.of(ordered)
+        if exchange.value(awaited) <= exchange.value(deletions):
+            return False
+        text = f"waits until a command repays that is worth more: {awaited.message}"
+        self.verdicts |= dict.fromkeys(awaited.claims, Verdict(VerdictCode.NOT_REPAID, text))
+        return True
 
     def _promising_sets(
         self, ordered: Sequence[Candidate], left: dict[str, int], exchange: Exchange
@@ -420,10 +425,10 @@ class Consolidation:
         price = sum(candidate.price or 0.0 for candidate in candidates)
         return self._score.refusal(candidates, price - bound, bound)
 
-    def _seconds_until_repaid(self, candidates: Sequence[Candidate], bought: float) -> float:
-        """Until a replacement of candidates is worth it for the age of its nodes; infinity: it never is."""
+    def _is_soon_repaid(self, candidates: Sequence[Candidate], bought: float) -> bool:
+        """Whether a replacement that is refused for the age of its nodes is worth waiting for."""
         saving = sum(candidate.price or 0.0 for candidate in candidates) - bought
-        return self._score.repaid_at(candidates, saving, bought) - self._now if saving > 0 else inf
+        return self._is_small and self._score.repaid_at(candidates, saving, bought) <= self._now + _AWAITED
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:
         """What its pods would cost elsewhere is why it stays, after what keeps it from going without."""
