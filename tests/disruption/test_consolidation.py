@@ -506,3 +506,12 @@ def test_nodes_that_cost_nothing_are_looked_at_like_others():
     decisions = decide(cluster(POOL, nodes), (*FAMILY, paid))
     assert not decisions.faults
     assert only_command(decisions).replacements == ()
+
+
+def test_pods_of_a_node_that_somebody_deletes_beside_its_claim_get_their_capacity_first():
+    """`kubectl delete node`: nobody knows when its claim began to end, for it has not."""
+    deleted = node_of(POOL, "a", "2xlarge", node={"deletion_timestamp": NOW - 5})
+    seen = cluster(POOL, deleted, on("a", cpu="6"), node_of(POOL, "b"), on("b", cpu="100m"))
+    decisions = decide(seen)
+    assert not decisions.commands
+    assert "1 waiting pods get their capacity first" in verdict(decisions, "b").message
