@@ -187,3 +187,15 @@ def test_too_little_time_for_whole_numbers_finds_nothing_and_takes_none():
     master = Master(np.array([4]), np.zeros(0), 1.0)
     master.add(np.array([0.1]), np.array([[1]]), [{}])
     assert master.whole(1e-6, 10.0) == (None, 0.0)
+
+
+def test_a_greedy_cover_of_many_classes_that_will_not_end_in_time_is_given_up_soon():
+    """What is covered grows fast at first, so that it looks as if half a second would do."""
+    chance = random.Random(5)
+    classes = [(90, chance.randrange(100, 5000, 50), chance.randrange(100, 20_000, 32)) for _ in range(1000)]
+    shapes = [(0.05 * size, 980 * size, int(3900 * size)) for size in (2, 4, 8, 16, 32, 48)]
+    cover = a_cover(shapes, classes)
+    cover = replace(cover, worth=cover.requests @ np.array([4e-5, 3e-6]), likely=np.arange(len(shapes)))
+    search = AnytimeSearch(cover, Filler(cover.shapes, cover.requests, apart(len(classes))), ())
+    assert not list(search.greedy_covers(0.25, hopeful=False))
+    assert search.spent < 0.15

@@ -136,8 +136,10 @@ class Search:
             if cost + float(left @ values) > below:
                 return None
             spent, covered = effort - self.effort.left, whole - float(left @ values)
-            if not hopeful and spent > _TRIAL * effort and spent * whole > _HOPE * effort * covered:
-                return None
+            if not hopeful and spent > _TRIAL * effort:
+                lots = _LOTS * np.count_nonzero(self._cover.needed)
+                if spent * whole > _HOPE * effort * covered or spent * lots > effort * len(chosen):
+                    return None
             if self.effort.left <= 0:
                 return None
             few = few or self._nodes(left, values) < _FEW
@@ -586,7 +588,8 @@ _FEW = 4.0
 #: Shapes that a greedy cover fills at first, and how far rounding may hide that two are equally good.
 _FIRST, _ROUNDING = 8, 1e-8
 #: When this share of the effort is spent, a greedy cover is given up that would need so many times all of it.
-_TRIAL, _HOPE = 1 / 6, 2.0
+#: It takes so many lots for each class at least.
+_TRIAL, _HOPE, _LOTS = 1 / 6, 2.0, 0.25
 #: A greedy cover is bought in about so many lots at first: each class is divided among them. For a lot so
 #: many times the root of how many classes are left are looked at, those of which most is left.
 _BULK, _BULK_ITEMS = 4.0, 5.0
