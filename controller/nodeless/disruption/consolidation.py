@@ -67,7 +67,7 @@ _FEE = 1 / 8
 #: US dollars an hour that differ only after so many digits are the same.
 _DIGITS = 9
 
-#: Seconds for which a command waits for another one that is worth more, and would move its pods once more.
+#: Seconds for which nodes whose pods fit on others wait for a command that would move these pods once more.
 _AWAITED = 30.0
 
 _Rank = tuple[float, bool, tuple[str, ...]]
@@ -286,9 +286,7 @@ class Consolidation:
                 break
             self._at.on(*(each.name for each in candidate_set))
             refusal = self._refusal_at_best(candidate_set, bound)
-            if refusal is not None and not (
-                refusal.code is VerdictCode.NOT_REPAID and self._is_soon_repaid(candidate_set, bound)
-            ):
+            if refusal is not None and not self._is_soon_repaid(refusal, candidate_set, bound):
                 continue
             found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
             if isinstance(found, str):
@@ -299,12 +297,10 @@ class Consolidation:
             refusal = self._score.refusal(candidate_set, command.saving, found.expected)
             if refusal is None:
                 best = command
-            elif refusal.code is VerdictCode.NOT_REPAID and self._is_soon_repaid(
-                candidate_set, found.expected
+            elif self._is_soon_repaid(refusal, candidate_set, found.expected) and (
+                self._awaited is None or rank_of(command) < rank_of(self._awaited)
             ):
-                before = self._awaited
-                if before is None or rank_of(command) < rank_of(before):
-                    self._awaited = command
+                self._awaited = command
         self._at.on()
         return best
 
@@ -425,10 +421,12 @@ class Consolidation:
         price = sum(candidate.price or 0.0 for candidate in candidates)
         return self._score.refusal(candidates, price - bound, bound)
 
-    def _is_soon_repaid(self, candidates: Sequence[Candidate], bought: float) -> bool:
-        """Whether a replacement that is refused for the age of its nodes is worth waiting for."""
+    def _is_soon_repaid(self, refusal: Verdict, candidates: Sequence[Candidate], bought: float) -> bool:
+        """Whether a replacement is refused for the age of its nodes alone, and is worth waiting for."""
+        if not self._is_small or refusal.code is not VerdictCode.NOT_REPAID:
+            return False
         saving = sum(candidate.price or 0.0 for candidate in candidates) - bought
-        return self._is_small and self._score.repaid_at(candidates, saving, bought) <= self._now + _AWAITED
+        return self._score.repaid_at(candidates, saving, bought) <= self._now + _AWAITED
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:
         """What its pods would cost elsewhere is why it stays, after what keeps it from going without."""

@@ -96,7 +96,7 @@ class ExistingNodeRepack:
             rows = np.sort(rows[np.argsort(-share, kind="stable")[:_MOST]])
         return self.free[rows], allowed[rows], [self._existing.names[row] for row in rows]
 
-    def at_most(self, items: Sequence[Item], pairs: int, meter: Meter) -> "ExistingNodes":
+    def at_most(self, items: Sequence[Item], pairs: int, meter: Meter) -> ExistingNodes:
         """What may be on existing nodes as far as these are concerned, with the room before this pass.
 
         Not all items are looked at where `meter` says so.
