@@ -22,6 +22,8 @@ from tests.factories import a_launched_claim, a_node, a_pending_pod
 from tests.scheduling.factories import spread
 
 CLOSED = (Taint(UNREGISTERED_TAINT, "NoExecute"),)
+#: As the controller keeps a node that is ready.
+NARROWED = (Taint(UNREGISTERED_TAINT, "NoSchedule"),)
 
 
 class ApiServer:
@@ -86,7 +88,8 @@ def two_nodes(cluster, *, ready=True, cpus=(100, 100), unknown=()):
     for name in ("a", "b"):
         cluster.handle(events.ClaimSeen(a_launched_claim(name, provider_id=f"aws:///z/i-{name}")))
         provider = "" if name in unknown else f"aws:///z/i-{name}"
-        node = a_node(name, name=f"node-{name}", provider_id=provider, taints=CLOSED, ready=ready)
+        taints = NARROWED if ready else CLOSED
+        node = a_node(name, name=f"node-{name}", provider_id=provider, taints=taints, ready=ready)
         cluster.handle(events.NodeSeen(node))
     pods = [
         a_pending_pod(f"web-{name}", shape=PodShape((("cpu", cpu),)))
@@ -265,7 +268,9 @@ def test_nodes_are_opening_from_when_they_are_ready_until_a_moment_after():
             nominator.expect(pods, PLACES)
             for name in ("node-a", "node-b"):
                 node = cluster.snapshot.nodes[name]
-                cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+                cluster.handle(
+                    events.NodeSeen(replace(node, ready=True, taints=NARROWED, resource_version="9"))
+                )
             assert nominator.is_opening()
             await until(lambda: set(told) == {"a", "b"})
             for name in ("node-a", "node-b"):
@@ -295,7 +300,7 @@ async def ready_beside_one_that_is_not(cluster, nominator):
     nominator.expect(two_nodes(cluster, ready=False), PLACES)
     await at_rest(nominator)
     node = cluster.snapshot.nodes["node-a"]
-    cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+    cluster.handle(events.NodeSeen(replace(node, ready=True, taints=NARROWED, resource_version="9")))
     await until(lambda: cluster.snapshot.pods["default/web-a"].expected_node_name)
 
 
@@ -305,7 +310,7 @@ def test_a_ready_node_waits_for_one_that_joined_with_it_and_is_not_ready_yet():
             await ready_beside_one_that_is_not(cluster, nominator)
             assert told == []
             node = cluster.snapshot.nodes["node-b"]
-            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            cluster.handle(events.NodeSeen(replace(node, ready=True, taints=NARROWED, resource_version="9")))
             await until(lambda: set(told) == {"a", "b"})
             assert all(pod.expected_node_name for pod in cluster.snapshot.pods.values())
 
@@ -332,7 +337,7 @@ def test_a_node_is_waited_for_also_where_its_provider_id_comes_after_it():
             late = cluster.snapshot.nodes["node-b"]
             cluster.handle(events.NodeSeen(replace(late, provider_id="aws:///z/i-b", resource_version="8")))
             node = cluster.snapshot.nodes["node-a"]
-            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            cluster.handle(events.NodeSeen(replace(node, ready=True, taints=NARROWED, resource_version="9")))
             await until(lambda: cluster.snapshot.pods["default/web-a"].expected_node_name)
             assert told == []
             assert nominator._comes_with("node-a", "node-b")
@@ -361,7 +366,9 @@ def test_nodes_that_get_free_at_the_same_time_are_told_of_once_each():
             nominator.expect(pods, places)
             for each in range(number):
                 node = cluster.snapshot.nodes[f"node-{each}"]
-                cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+                cluster.handle(
+                    events.NodeSeen(replace(node, ready=True, taints=NARROWED, resource_version="9"))
+                )
             for each in pods:  # bound, all within one turn of the event loop
                 cluster.handle(events.PodSeen(replace(each, node_name="elsewhere")))
             await until(lambda: len(set(told)) == number)
@@ -422,7 +429,7 @@ async def nominated_early(cluster, nominator):
 
 def becomes_ready(cluster, name):
     node = cluster.snapshot.nodes[name]
-    cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+    cluster.handle(events.NodeSeen(replace(node, ready=True, taints=NARROWED, resource_version="9")))
 
 
 def test_pods_are_nominated_to_a_node_before_it_is_ready_and_it_opens_when_it_is():
@@ -445,6 +452,25 @@ def test_a_node_that_is_ready_waits_for_one_that_joined_with_it_whose_pods_are_n
     async def scenario():
         async with nominating() as (cluster, _api, nominator, told):
             await nominated_early(cluster, nominator)
+            becomes_ready(cluster, "node-a")
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            await at_rest(nominator)
+            assert nominator.awaits(claim, node)
+            assert told == []
+            becomes_ready(cluster, "node-b")
+            await until(lambda: set(told) == {"a", "b"})
+
+    asyncio.run(scenario())
+
+
+def test_a_node_waits_for_one_that_is_ready_and_could_not_be_opened_in_one_write_yet():
+    """Opened alone, it has kube-scheduler try the other's pods in vain, whose nominations are gone then."""
+
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            await nominated_early(cluster, nominator)
+            node = cluster.snapshot.nodes["node-b"]
+            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="8")))
             becomes_ready(cluster, "node-a")
             claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
             await at_rest(nominator)

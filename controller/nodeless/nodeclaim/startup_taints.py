@@ -54,10 +54,14 @@ def is_closed(node: Node) -> bool:
     return any(map(_is_ours, node.taints))
 
 
+def evicts(node: Node) -> bool:
+    """Whether the taint of a closed node still has the effect with which it comes."""
+    return any(_is_ours(taint) and taint.effect == TaintEffect.NO_EXECUTE for taint in node.taints)
+
+
 def next_taints(node: Node, *, closed: bool) -> tuple[Taint, ...]:
     """A node's taints one step on: our own one evicts no more, or is gone; `closed` keeps pods off."""
-    evicts = any(_is_ours(taint) and taint.effect == TaintEffect.NO_EXECUTE for taint in node.taints)
-    if not (evicts and node.ready):
+    if not (evicts(node) and node.ready):
         return node.taints if closed else without_unregistered(node.taints)
     return tuple(
         replace(taint, effect=TaintEffect.NO_SCHEDULE) if _is_ours(taint) else taint for taint in node.taints

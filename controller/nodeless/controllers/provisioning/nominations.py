@@ -48,7 +48,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
-from nodeless.nodeclaim.startup_taints import is_closed
+from nodeless.nodeclaim.startup_taints import evicts, is_closed
 from nodeless.operator.logs import logger
 from nodeless.operator.semaphore import Slots
 from nodeless.scheduling import pods_to_place
@@ -134,7 +134,7 @@ class PodNominator:
         self._devices: dict[str, float] = {}
         #: What `_last_by_devices` found since the last event.
         self._bound_by: dict[float, float] | None = None
-        #: Of those that joined, the nodes to which a pod is still to be nominated.
+        #: Of those that joined, the nodes that could not be opened in one write yet (`_is_incomplete`).
         self._incomplete: set[str] = set()
         #: Places that are looked at again in a calm moment, and when.
         self._to_complete: dict[str, float] = {}
@@ -207,6 +207,10 @@ class PodNominator:
         """Whether a pod is still to be nominated to a claim's node."""
         return any(not self._needs_no_write(key, node) for key in self._of(claim))
 
+    def _is_incomplete(self, claim: NodeClaim, node: Node) -> bool:
+        """Whether a node could not be opened in one write, even if none other were waited for."""
+        return self._awaits_nomination(claim, node) or evicts(node)
+
     def _closed_for(self, node: Node) -> float:
         """For how many seconds a node has been ready and closed."""
         since = self._ready_since.get(node.name)
@@ -267,7 +271,7 @@ class PodNominator:
             node is not None
             and claim is not None
             and self.expects(claim)
-            and self._awaits_nomination(claim, node)
+            and self._is_incomplete(claim, node)
         ):
             self._incomplete.add(name)
 
@@ -597,7 +601,7 @@ class PodNominator:
         claim = snapshot.claim_of(node) if node is not None else None
         if node is None or claim is None or not is_closed(node):
             return
-        if not self._awaits_nomination(claim, node):
+        if not self._is_incomplete(claim, node):
             self._stop_waiting_for(node.name)
         if not self.expects(claim) or not self.awaits(claim, node):
             self._tell(claim.name)
