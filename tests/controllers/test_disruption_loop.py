@@ -33,7 +33,7 @@ from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.timing import Timing
-from tests.disruption.world import a_provisioner, node_of, on
+from tests.disruption.world import a_node_pool, a_provisioner, node_of, on
 from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
@@ -368,3 +368,44 @@ def test_dn_14_a_pod_whose_protection_can_be_read_is_told_nothing(value):
     world = World(node_of(POOL, "a", "small"), pod)
     world.look()
     assert "InvalidDoNotDisruptAnnotation" not in [reason for _, reason, _ in world.events()]
+
+
+def on_pool(pool):
+    return {"shape": {"selector": {pool.reference.pool_label: pool.name}}}
+
+
+ON_DEMAND_ALONE = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
+
+
+def test_a_command_is_dropped_once_its_budget_allows_none_for_hours():
+    """While it waited, its pods' room was taken, and underutilized nodes of all pools stayed for them."""
+    # From 22:14 UTC on, 40 s from now, no underutilized node of the pool is disrupted for eight hours.
+    frozen = Budget("0", ("Underutilized",), "14 22 * * *", 8 * 3600)
+    pool = a_node_pool("a", requirements=ON_DEMAND_ALONE, budgets=(frozen,))
+    other = a_node_pool("b", requirements=ON_DEMAND_ALONE)
+    small = [(node_of(pool, name), on(name, cpu="1", **on_pool(pool))) for name in ("a1", "a2")]
+    world = World(pool, other, small)
+    world.see(NodeClass(pool.node_class))
+    assert world.look(28)
+    (found,) = world.loop._memory.commands
+    stays = {"a1": "a2", "a2": "a1"}[found.claims[0]]
+    world.see(
+        on(stays, cpu="2", app="filler"), node_of(other, "b1", "2xlarge"), on("b1", cpu="500m", app="x")
+    )
+    world.look(16)
+    assert found not in world.loop._memory.commands
+    world.look(60)
+    world.look(16)
+    assert "node-b1" in [each.name for each in world.done if isinstance(each, UpdateNode)]
+
+
+def test_a_command_waits_for_a_node_that_drains_and_is_dropped_when_that_takes_long():
+    pool = a_node_pool("a", requirements=ON_DEMAND_ALONE, budgets=(Budget("1"),))
+    world = World(pool, node_of(pool, "a", "2xlarge"), on("a", cpu="500m"))
+    world.see(NodeClass(pool.node_class), node_of(pool, "z", deletion_timestamp=NOW - 30))
+    assert world.look()
+    world.look(16)
+    assert [command.claims for command in world.loop._memory.commands] == [("a",)]
+    world.look(30)
+    assert world.loop._memory.commands == ()
+    assert not any(isinstance(each, CreateClaim) for each in world.done)

@@ -1,6 +1,7 @@
 """Given a pool's disruption budgets, how many of its nodes may go at once, and when?"""
 
 import calendar
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed_disruptions, limit
 from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.conditions import Condition
+from nodeless.model.labels import INITIALIZED
 from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.taints import Taint
@@ -175,3 +177,21 @@ def test_a_budget_applies_from_its_strike_for_its_duration_and_not_a_second_long
     now = at("2026-06-01T00:00:00") + 60.0 * minutes + 30
     in_window = datetime.fromtimestamp(now, UTC).hour in (9, 10)
     assert active(Budget("0", schedule="0 9 * * *", duration=2 * 3600), now) == in_window
+
+
+def test_a_node_that_never_counted_leaves_no_room_in_a_budget_when_it_ends():
+    """One that is deleted before it was initialized: a pool that is frozen for good got a command."""
+    pool = a_node_pool(budgets=(Budget("0"),))
+    claim, node = node_of(pool, "young", deletion_timestamp=NOW - 5)
+    claim = replace(claim, conditions=claim.conditions[:2])
+    node = replace(node, labels={key: value for key, value in node.labels.items() if key != INITIALIZED})
+    seen = cluster(pool, claim, node, [node_of(pool, name) for name in "ab"])
+    assert not decide(seen).commands
+    assert allowance(seen, pool, "Empty", NOW).soon_remaining == 0
+
+
+def test_nodes_that_began_to_leave_a_short_while_ago_are_soon_left_again():
+    pool = a_node_pool(budgets=(Budget("2"),))
+    leaving = [node_of(pool, f"l{age}", deletion_timestamp=NOW - age) for age in (5, 61)]
+    found = allowance(cluster(pool, leaving, node_of(pool, "a")), pool, "Empty", NOW)
+    assert (found.remaining, found.soon_remaining) == (0, 1)

@@ -20,6 +20,8 @@ from nodeless.state.usage import pool_members
 
 #: Stands for no limit.
 UNLIMITED = 2**31
+#: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.
+DRAINS_WITHIN = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,20 @@ class Allowance:
     nodes: int
     allowed: int
     disrupted: int
+    soon_gone: int = 0
+    """Those of the disrupted nodes that began to leave a short while ago."""
 
     @property
     def remaining(self) -> int:
         return max(self.allowed - self.disrupted, 0)
+
+    @property
+    def soon_remaining(self) -> int:
+        """What is left once the nodes that began to leave a short while ago are gone.
+
+        Commands wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
+        """
+        return max(self.allowed - self.disrupted + self.soon_gone, 0)
 
     def __str__(self) -> str:
         limit = f"{self.disrupted} of at most {self.allowed}"
@@ -79,7 +91,14 @@ def allowance(snapshot: Snapshot, pool: Pool, reason: DisruptionReason, now: flo
         _away(claim, node) if reason == DisruptionReason.UNHEALTHY else _consumes_budget(claim, node)
         for claim, node in counted
     )
-    return Allowance(len(counted), allowed_disruptions(pool, reason, len(counted), now), disrupted)
+    soon_gone = sum(_began_to_leave(claim, now) for claim, _ in counted)
+    return Allowance(len(counted), allowed_disruptions(pool, reason, len(counted), now), disrupted, soon_gone)
+
+
+def _began_to_leave(claim: NodeClaim, now: float) -> bool:
+    """Whether a claim was deleted a short while ago."""
+    since = claim.deletion_timestamp
+    return since is not None and now - since < DRAINS_WITHIN
 
 
 def _counts(claim: NodeClaim, node: Node | None) -> bool:

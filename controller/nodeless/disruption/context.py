@@ -1,7 +1,6 @@
 """One disruption pass: the candidates, what waits for a place, what budgets leave, and the verdicts."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -20,15 +19,11 @@ from nodeless.disruption.simulation import (
 from nodeless.disruption.vertical_targets import with_vertical_targets
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
-from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import with_running_choices
 from nodeless.scheduling.capacity.coverage import running_coverage
 from nodeless.scheduling.capacity.pricing import priced
-
-#: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.
-DRAINS_WITHIN = 60.0
 
 
 class DisruptionContext:
@@ -103,32 +98,16 @@ class DisruptionContext:
         }
 
     def soon_left(self, reason: DisruptionReason) -> dict[str, int]:
-        """What budgets leave once the nodes that have begun to leave are gone.
-
-        Commands wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
-        """
-        return {key: max(soon, 0) for key, soon in self._soon_left(reason)}
-
-    def _soon_left(self, reason: DisruptionReason) -> Iterator[tuple[str, int]]:
-        begun = Counter(
-            str(claim.pool)
-            for claim in self.snapshot.claims.values()
-            if _leaves_soon(claim, self.now) and self.snapshot.node_of(claim) is not None
-        )
-        for key, pool in self.snapshot.pools.items():
-            found = allowance(self.snapshot, pool, reason, self.now)
-            yield key, found.allowed - found.disrupted + begun[key]
+        """What budgets leave in each pool once the nodes that began to leave a short while ago are gone."""
+        return {
+            key: allowance(self.snapshot, pool, reason, self.now).soon_remaining
+            for key, pool in self.snapshot.pools.items()
+        }
 
     def refuse(self, some: Iterable[Candidate], code: VerdictCode, message: str) -> None:
         for candidate in some:
             # What was found first stands: an expired node that waits says that, not how full it is.
             self.verdicts.setdefault(candidate.name, Verdict(code, message))
-
-
-def _leaves_soon(claim: NodeClaim, now: float) -> bool:
-    """Whether a claim was deleted a short while ago and still counts against the budgets of its pool."""
-    since = claim.deletion_timestamp
-    return since is not None and now - since < DRAINS_WITHIN and not claim.is_true(INSTANCE_TERMINATING)
 
 
 def _pods_of(snapshot: Snapshot, claim_name: str) -> Iterable[Pod]:

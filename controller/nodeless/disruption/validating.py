@@ -93,7 +93,7 @@ def _validate_command(context: DisruptionMethods, command: Command) -> Validatio
         budget = allowance(context.snapshot, over.pool, command.reason, context.now)
         wanted = sum(candidate.pool.key == over.pool.key for candidate in some)
         refusal = Verdict(VerdictCode.BUDGET, f"node {over.node.name}: {budget}")
-        return Validation(command, None, refusal, held=wanted <= budget.allowed)
+        return Validation(command, None, refusal, held=wanted <= budget.soon_remaining)
     if command.reason == DisruptionReason.EMPTY:
         return _still_empty(context, command, allowed)
     answer = context.consolidation().again(allowed, command)
@@ -132,12 +132,23 @@ def _still_empty(context: DisruptionMethods, command: Command, candidates: Seque
 
 
 def held_by_budgets(commands: Sequence[Command], snapshot: Snapshot, now: float) -> bool:
-    """Whether budgets let none of these commands begin now, and so validation is not worth its time."""
-    keys = {(command.reason, _pool_of(snapshot, command)) for command in commands}
-    return all(
-        key in snapshot.pools and allowance(snapshot, snapshot.pools[key], reason, now).remaining == 0
-        for reason, key in keys
+    """Whether budgets let none of these commands begin now but soon will: nothing is to be validated yet.
+
+    A command that they will not let begin soon is to be dropped: while it waits, it takes the room that its
+    pods need, and counts against other budgets.
+    """
+    return all(_is_held(command, snapshot, now) for command in commands)
+
+
+def _is_held(command: Command, snapshot: Snapshot, now: float) -> bool:
+    pool = snapshot.pools.get(_pool_of(snapshot, command))
+    if pool is None:
+        return False
+    found = allowance(snapshot, pool, command.reason, now)
+    wanted = sum(
+        str(snapshot.claims[name].pool) == pool.key for name in command.claims if name in snapshot.claims
     )
+    return found.remaining == 0 and wanted <= found.soon_remaining
 
 
 def _pool_of(snapshot: Snapshot, command: Command) -> str:
