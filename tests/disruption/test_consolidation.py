@@ -457,6 +457,23 @@ def test_a_replacement_does_not_wait_for_one_of_more_nodes():
     assert only_command(decide(seen, tuple(types), overlap=90.0)).claims == ("a",)
 
 
+def test_nodes_wait_by_the_price_that_a_replacement_may_cost_and_not_by_the_expected_one():
+    """By the price that is expected it repays at once, by the dearest that may be launched after minutes."""
+    types = (
+        instance_type("whole", 16, 64, offerings=(Offering("z1", ON_DEMAND, 1.0),)),
+        instance_type("tiny", 2, 8, offerings=(Offering("z1", ON_DEMAND, 0.05),)),
+        instance_type("half", 8, 32, offerings=(Offering("z1", SPOT, 0.4),)),
+        instance_type("near", 12, 48, offerings=(Offering("z1", SPOT, 0.9),)),
+    )
+    by_name = {each.name: each for each in types}
+    pool = a_node_pool()
+    large = node_of(pool, "large", "whole", types=by_name), on("large", 3, cpu="2")
+    other = node_of(pool, "other", "tiny", types=by_name), on("other", cpu="500m")
+    seen = cluster(pool, large, other)
+    assert not decide(seen, types, now=BORN + 225, overlap=90.0).commands
+    assert only_command(decide(seen, types, now=BORN + 100, overlap=90.0)).claims == ("other",)
+
+
 def test_nodes_whose_pods_fit_elsewhere_do_not_wait_for_long():
     command = only_command(decide(half_left(), now=BORN + HALF_REPAYS - 31, overlap=90.0))
     assert command.claims == ("other",)

@@ -286,7 +286,8 @@ class Consolidation:
                 break
             self._at.on(*(each.name for each in candidate_set))
             refusal = self._refusal_at_best(candidate_set, bound)
-            if refusal is not None and not self._is_soon_repaid(refusal, candidate_set, bound):
+            saving = sum(each.price or 0.0 for each in candidate_set) - bound
+            if refusal is not None and not self._is_soon_repaid(refusal, candidate_set, saving, bound):
                 continue
             found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
             if isinstance(found, str):
@@ -297,7 +298,7 @@ class Consolidation:
             refusal = self._score.refusal(candidate_set, command.saving, found.expected)
             if refusal is None:
                 best = command
-            elif self._is_soon_repaid(refusal, candidate_set, found.expected) and (
+            elif self._is_soon_repaid(refusal, candidate_set, command.saving, found.expected) and (
                 self._awaited is None or rank_of(command) < rank_of(self._awaited)
             ):
                 self._awaited = command
@@ -421,11 +422,12 @@ class Consolidation:
         price = sum(candidate.price or 0.0 for candidate in candidates)
         return self._score.refusal(candidates, price - bound, bound)
 
-    def _is_soon_repaid(self, refusal: Verdict, candidates: Sequence[Candidate], bought: float) -> bool:
+    def _is_soon_repaid(
+        self, refusal: Verdict, candidates: Sequence[Candidate], saving: float, bought: float
+    ) -> bool:
         """Whether a replacement is refused for the age of its nodes alone, and is worth waiting for."""
         if not self._is_small or refusal.code is not VerdictCode.NOT_REPAID:
             return False
-        saving = sum(candidate.price or 0.0 for candidate in candidates) - bought
         return self._score.repaid_at(candidates, saving, bought) <= self._now + _AWAITED
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:
