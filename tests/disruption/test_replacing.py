@@ -258,3 +258,21 @@ def test_drift_keeps_to_the_pools_budget():
     decisions = decide(cluster(pool, drifted(pool, "a")))
     assert not decisions.commands
     assert decisions.verdicts["a"].code == "Budget"
+
+
+def test_nodes_of_a_node_pool_without_budgets_drift_beside_one_whose_drain_is_stuck():
+    """Karpenter's budgets alone decide: `nodes: 100%` is none that counts."""
+    new = node_of(NODE_POOL, "new", annotations={REPLACES: "old"})
+    old = node_of(NODE_POOL, "old", deletion_timestamp=NOW - 7200)
+    seen = cluster(NODE_POOL, new, on("new", cpu="500m"), old, drifted(NODE_POOL, "a"), on("a", cpu="500m"))
+    assert only_command(decide(seen)).claims == ("a",)
+
+
+def test_a_node_whose_replacement_is_there_gets_no_second_one():
+    """The leader died, or met a conflict, after it wrote the replacement and before it marked the node."""
+    new = node_of(NODE_POOL, "new", annotations={REPLACES: "a"}, conditions=())
+    pool = replace(NODE_POOL, budgets=(Budget("10"),))
+    decisions = decide(cluster(pool, new, drifted(pool, "a"), on("a", cpu="500m")))
+    assert not decisions.commands
+    assert decisions.verdicts["a"].code == "Replacing"
+    assert "new takes its place" in decisions.verdicts["a"].message

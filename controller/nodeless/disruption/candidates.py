@@ -5,7 +5,7 @@ unit of disturbance, price / (1 + sum of the pods' positive eviction costs). Of 
 pod stops all: the node of one member disturbs as much as those of all members together.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -88,6 +88,7 @@ def candidates(
     at = at or AtWork()
     make = CandidateBuilder(snapshot, catalog, now, coverage)
     busy = claims_by_replacement(snapshot)
+    replaced = replacement_by_claim(busy)
     for name, claim in sorted(snapshot.claims.items()):
         if name in excluded:
             verdicts[name] = excluded[name]
@@ -98,6 +99,8 @@ def candidates(
         obstacle = _obstacle(snapshot, claim, node, pool, now)
         if obstacle is None and name in busy:
             obstacle = Verdict(VerdictCode.REPLACING, f"it takes the place of {', '.join(busy[name])}")
+        if obstacle is None and name in replaced:
+            obstacle = Verdict(VerdictCode.REPLACING, f"{replaced[name]} takes its place")
         if obstacle is not None or node is None or pool is None:
             verdicts[name] = obstacle or Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialized")
             continue
@@ -134,6 +137,15 @@ def claims_by_replacement(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
         if claim.replaces
     )
     return dict(sorted((name, olds) for name, olds in found if olds))
+
+
+def replacement_by_claim(replacements: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """For each claim that a living replacement names, marked yet or not: the first of its replacements."""
+    found: dict[str, str] = {}
+    for replacement, olds in replacements.items():
+        for old in olds:
+            found.setdefault(old, replacement)
+    return found
 
 
 def _obstacle(

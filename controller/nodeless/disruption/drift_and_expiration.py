@@ -33,7 +33,7 @@ def replacement_commands(
         ]
         if not some:
             continue
-        if not some[0].pool.budgets and pool in busy:
+        if some[0].pool.reference.kind == PROVISIONER and pool in busy:
             context.refuse(
                 some, VerdictCode.WAITING, f"{reason.lower()}; another node of {pool} is being replaced"
             )

@@ -12,7 +12,13 @@ annotations and a pool with too many broken nodes hold it back.
 from collections.abc import Iterator, Mapping
 
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Candidate, CandidateBuilder, claims_by_replacement, cooling_down
+from nodeless.disruption.candidates import (
+    Candidate,
+    CandidateBuilder,
+    claims_by_replacement,
+    cooling_down,
+    replacement_by_claim,
+)
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_policy import (
@@ -87,7 +93,8 @@ def _termination_commands(
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
     making = CandidateBuilder(context.snapshot, context.catalog, context.now, context.coverage)
-    busy = claims_by_replacement(context.snapshot)
+    replacements = claims_by_replacement(context.snapshot)
+    busy = {*replacements, *replacement_by_claim(replacements)}
     found: dict[str, tuple[Candidate, Ailment]] = {}
     for name, claim in sorted(context.snapshot.claims.items()):
         if name in context.excluded:
