@@ -100,7 +100,7 @@ class Living:
         self.cluster.handle(event)
 
     def _note(self, text, **figures):
-        if text.startswith("not right any more"):
+        if text.startswith("no longer valid"):
             self.dropped.append((text, figures))
 
     @staticmethod
