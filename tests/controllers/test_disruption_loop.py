@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodeless.controllers.disruption.controller import DisruptionLoop
+from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.model import events
@@ -24,7 +25,7 @@ from nodeless.model.labels import (
     REPLACES,
     SPOT,
 )
-from nodeless.model.nodes import Condition
+from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.pools import Budget, NodeClass, Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
@@ -409,3 +410,68 @@ def test_a_command_waits_for_a_node_that_drains_and_is_dropped_when_that_takes_l
     world.look(30)
     assert world.loop._memory.commands == ()
     assert not any(isinstance(each, CreateClaim) for each in world.done)
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_a_command_that_cannot_be_begun_rests_and_others_are_begun(status):
+    refused = a_node_pool("a", requirements=ON_DEMAND_ALONE)
+    claim, node = node_of(refused, "drifted", "small")
+    drifted = Condition(DRIFTED, "True", "NodePoolDrifted", "", NOW - 99)
+    claim = replace(claim, conditions=(*claim.conditions, drifted))
+    world = World(refused, *WASTEFUL, (claim, node), on("drifted", cpu="800m", **on_pool(refused)))
+    world.see(NodeClass(refused.node_class))
+    tried, carry_out = [], world.carry_out
+
+    async def refusing(instructions):
+        for each in instructions:
+            if isinstance(each, CreateClaim) and each.claim.annotations[REPLACES] == "drifted":
+                tried.append(world.now)
+                raise ApiError(status, "Invalid", "a policy refuses claims of pool a")
+            await carry_out([each])
+
+    world.carry_out = refusing
+    for _ in range(20):
+        world.look(1)
+    assert any(isinstance(each, CreateClaim) for each in world.done)
+    assert len(tried) < 5
+
+
+def test_pods_of_commands_that_never_began_were_not_moved():
+    world = World(*WASTEFUL)
+    carry_out = world.carry_out
+
+    async def refusing(_instructions):
+        raise ApiError(403, "Forbidden", "nothing may be created")
+
+    world.look()
+    world.carry_out = refusing
+    world.look(16)
+    world.carry_out = carry_out
+    assert world.loop._memory.evicted == ()
+
+
+def test_after_a_search_that_took_long_only_nodes_without_pods_of_others_go_for_a_while():
+    """In a cluster in which pods come and go, one search of ten seconds followed another."""
+    seconds = [0.0]
+    tight = node_of(POOL, "a", "small"), on("a", cpu="800m", **on_pool(POOL))
+    world = World(tight, steady=lambda: seconds[0])
+    billed_catalog = world.billed_catalog
+
+    async def slow(*_arguments):
+        seconds[0] += 10
+        return FAMILY
+
+    world.billed_catalog = slow
+    world.look()
+    world.billed_catalog = billed_catalog
+    other = a_node_pool("b", requirements=ON_DEMAND_ALONE)
+    wasteful = node_of(other, "b", "2xlarge"), on("b", cpu="500m", **on_pool(other))
+    world.see(NodeClass(other.node_class), other, wasteful, node_of(other, "c"))
+    world.look(1)
+    assert [command.claims for command in world.loop._memory.commands] == [("c",)]
+    seconds[0] += 20
+    world.look(20)
+    assert world.loop._memory.commands == ()
+    seconds[0] += 100
+    world.look(100)
+    assert [command.claims for command in world.loop._memory.commands] == [("b",)]

@@ -87,9 +87,24 @@ class Consolidation:
         tried: frozenset[str] = frozenset(),
         at: AtWork | None = None,
         searches: Searches | None = None,
+        *,
+        sparing: bool = False,
     ) -> None:
-        """`tried`: claims that an earlier pass tried to replace in vain; `searches`: what passes found."""
-        self._tried = tried
+        """A search.
+
+        Args:
+            snapshot: The cluster, with everything that waits in its place.
+            catalog: What each pool may buy.
+            policy: How commands are judged.
+            now: Seconds since the epoch.
+            closed: Names of nodes to which no pod is moved.
+            score: How commands are weighed; by the arguments above when None.
+            tried: Claims that an earlier pass tried to replace in vain.
+            at: Learns which claims the search has come to.
+            searches: What earlier passes found.
+            sparing: Whether replacements are left to a later pass where no node can go without one.
+        """
+        self._tried, self._sparing = tried, sparing
         self._searches = searches or Searches()
         self._at = at or AtWork()
         self._score = score or BalancedScore(snapshot, catalog, policy, now)
@@ -162,6 +177,9 @@ class Consolidation:
         ordered = sorted(candidates, key=lambda candidate: (-candidate.ratio, candidate.name))
         deletions = self._deletions(ordered, left)
         if deletions is None:
+            if self._sparing:
+                self._leave_for_later(ordered)
+                return None
             return self._merges(ordered, left) or self._single(ordered, left)
         if not self._is_small or any(NOT_BEFORE in candidate.claim.annotations for candidate in ordered):
             # Where a replacement failed, the next one may fail, too, and nodes can go without one.
@@ -174,6 +192,13 @@ class Consolidation:
                 text = "its pods have room on other nodes, but a command that is worth more goes first"
                 self.verdicts[candidate.name] = Verdict(VerdictCode.NOT_REACHED, text)
         return found
+
+    def _leave_for_later(self, ordered: Sequence[Candidate]) -> None:
+        text = "something cheaper is looked for in a later turn: the last search took long"
+        for candidate in ordered:
+            earlier = self.verdicts.get(candidate.name)
+            said = f"{earlier.message}; {text}" if earlier is not None else text
+            self.verdicts[candidate.name] = Verdict(VerdictCode.NOT_REACHED, said)
 
     def again(self, candidates: Sequence[Candidate], command: Command) -> Command | str:
         """What a command of an earlier search is now, by the same questions; or why it is none any more."""

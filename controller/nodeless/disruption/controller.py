@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
@@ -40,6 +41,9 @@ def disrupt(
     now: float,
     memory: CommandHistory = NOTHING_REMEMBERED,
     searches: Searches | None = None,
+    excluded: Mapping[str, Verdict] = MappingProxyType({}),
+    *,
+    sparing: bool = False,
 ) -> Decisions:
     """What to disrupt.
 
@@ -50,6 +54,9 @@ def disrupt(
         now: Seconds since the epoch.
         memory: What earlier passes decided: commands that wait count as made, and workloads rest.
         searches: What earlier passes found, and this one will; nothing is kept when None.
+        excluded: Claims that are left alone, with their verdicts.
+        sparing: Whether nothing is searched that takes long: replacements in a cluster that is not the one of
+            `searches`.
 
     Returns:
         Commands that may be carried out side by side, and a verdict for every claim that is in none. A claim
@@ -60,9 +67,9 @@ def disrupt(
 
     def decide_on(excluded: Mapping[str, Verdict], at: AtWork) -> Decisions:
         context = DisruptionMethods(snapshot, catalog, policy, now, memory, excluded=excluded, at=at)
-        return _decisions(context, context.commands(searches))
+        return _decisions(context, context.commands(searches, sparing=sparing))
 
-    decisions, faults = isolate_failures(decide_on)
+    decisions, faults = isolate_failures(decide_on, excluded)
     return replace(decisions, faults=faults)
 
 
@@ -85,7 +92,7 @@ class DisruptionMethods(DisruptionContext):
         """Empty nodes that only a budget keeps, with their prices."""
         return {}
 
-    def commands(self, searches: Searches | None = None) -> tuple[Command, ...]:
+    def commands(self, searches: Searches | None = None, *, sparing: bool = False) -> tuple[Command, ...]:
         first = (
             repair_commands(self)
             or replacement_commands(self, DisruptionReason.EXPIRED)
@@ -95,7 +102,7 @@ class DisruptionMethods(DisruptionContext):
             return first
         # Looked for before the empty ones: a drifted node that stays says that, not how full it is.
         drifted = replacement_commands(self, DisruptionReason.DRIFTED, (NODE_POOL_KIND,))
-        return self._empty() or drifted or self._consolidation_commands(searches)
+        return self._empty() or drifted or self._consolidation_commands(searches, sparing=sparing)
 
     def saving_commands(self) -> tuple[Command, ...]:
         """Commands that make the cluster cheaper, whatever else there is to do."""
@@ -175,7 +182,9 @@ class DisruptionMethods(DisruptionContext):
         expected = self.scheduled.expected
         return expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
 
-    def _consolidation_commands(self, searches: Searches | None = None) -> tuple[Command, ...]:
+    def _consolidation_commands(
+        self, searches: Searches | None = None, *, sparing: bool = False
+    ) -> tuple[Command, ...]:
         some = []
         for candidate in self.consolidatable():
             if candidate.empty:
@@ -200,17 +209,19 @@ class DisruptionMethods(DisruptionContext):
                 budget = allowance(self.snapshot, candidate.pool, DisruptionReason.UNDERUTILIZED, self.now)
                 self.refuse([candidate], VerdictCode.BUDGET, str(budget))
         some = [candidate for candidate in some if not self.expected_pods(candidate)]
-        search = self.consolidation(searches)
+        search = self.consolidation(searches, sparing=sparing)
         command = search.search([candidate for candidate in some if left[candidate.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts
         self.again_at = search.again_at
         return (command,) if command is not None else ()
 
-    def consolidation(self, searches: Searches | None = None) -> Consolidation:
+    def consolidation(self, searches: Searches | None = None, *, sparing: bool = False) -> Consolidation:
         """A search in what is there once everything that waits has its place."""
         snapshot, closed = self.scheduled.snapshot, self.closed_nodes()
         if searches is not None:
-            searches.reset_unless_same(snapshot, *self.given, closed)
+            sparing = sparing and not searches.holds(snapshot, *self.given, closed)
+            if not sparing:
+                searches.reset_unless_same(snapshot, *self.given, closed)
         return Consolidation(
             snapshot,
             self.catalog,
@@ -219,7 +230,8 @@ class DisruptionMethods(DisruptionContext):
             closed,
             tried=self.tried,
             at=self.at,
-            searches=searches,
+            searches=None if sparing else searches,
+            sparing=sparing,
         )
 
     def closed_nodes(self) -> frozenset[str]:

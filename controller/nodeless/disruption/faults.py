@@ -6,6 +6,7 @@ to (`AtWork`): the pass is made anew without it, and its verdict is the fault.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TypeVar
 
 from nodeless.model.disruption import Verdict, VerdictCode
@@ -52,17 +53,22 @@ class CandidateFailed(Exception):
         return failure_verdict(self.error)
 
 
-def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tuple[T, dict[str, Exception]]:
+def isolate_failures(
+    decide: Callable[[Mapping[str, Verdict], AtWork], T],
+    excluded: Mapping[str, Verdict] = MappingProxyType({}),
+) -> tuple[T, dict[str, Exception]]:
     """What a pass gives, made anew without the claims at which it failed; and these, with their faults.
 
-    `look` gets their verdicts, and what it is to tell which claims it has come to.
+    Args:
+        decide: Gets the verdicts of claims that are left out, and what is to know at which claim it is.
+        excluded: Claims that are left out from the beginning.
     """
     faults: dict[str, CandidateFailed] = {}
     while True:
         at = AtWork()
         try:
             with at.isolate():
-                found = decide({name: fault.verdict for name, fault in faults.items()}, at)
+                found = decide({**excluded, **{name: fault.verdict for name, fault in faults.items()}}, at)
             return found, {name: fault.error for name, fault in faults.items()}
         except CandidateFailed as fault:
             if len(faults) >= MOST_FAULTS or faults.keys() >= set(fault.names):

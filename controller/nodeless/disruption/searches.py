@@ -37,10 +37,16 @@ class Searches:
             policy: How commands are judged, with the adjustments and the fee that make up what is paid.
             closed: Names of nodes to which no pod is moved.
         """
-        if self._of is None or not _same(self._of, (snapshot, catalog, policy, closed)):
+        if not self.holds(snapshot, catalog, policy, closed):
             self._found.clear()
             self._targets.clear()
         self._of = snapshot, catalog, policy, closed
+
+    def holds(
+        self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, closed: frozenset[str]
+    ) -> bool:
+        """Whether what was found is right for this cluster: to search it again takes little."""
+        return self._of is not None and _same(self._of, (snapshot, catalog, policy, closed))
 
     def replacement(
         self, candidates: Sequence[Candidate], search: Callable[[], Replacement | str]

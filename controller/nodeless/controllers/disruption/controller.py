@@ -8,6 +8,7 @@ are found again.
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
@@ -37,7 +38,7 @@ from nodeless.explain.why import one_line
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
-from nodeless.model.disruption import Command, Decisions, DisruptionReason, VerdictCode
+from nodeless.model.disruption import Command, Decisions, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
@@ -54,6 +55,9 @@ from nodeless.operator.work_metrics import DEPROVISIONING
 _LOOK, _STEP = "search", "commands"
 #: Seconds for which commands that are to be one batch are searched for on one snapshot.
 _COMMAND_SECONDS = 2.0
+#: Seconds that a search may take without a rest after it, and the rest for each second of a longer one.
+_SHORT_SEARCH, _REST_AFTER = 1.0, 5.0
+_CONFLICT = 409
 #: Reasons of commands that save money, and wait for validation.
 _SAVING = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED)
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
@@ -103,6 +107,8 @@ class DisruptionLoop:
         self._still: tuple[ConsolidationState, tuple[Command, ...]] | None = None
         self._memory = CommandHistory()
         self._searches = Searches()
+        #: Until when no replacements are searched in a cluster that `_searches` does not know (steady clock).
+        self._rests_until = 0.0
         #: The cluster in which the round of passes began that is not over.
         self._round: ConsolidationState | None = None
         #: A cluster of which the last step found that no command is under way.
@@ -111,8 +117,9 @@ class DisruptionLoop:
         self._measured: Snapshot | None = None
         self._acting = asyncio.Lock()
         self._boundary = ErrorBoundary("disruption", metrics, recorder)
-        #: Commands whose step failed, by their claims, and commands and claims whose pass did.
+        #: Commands whose step failed, or that could not be begun, by their claims; claims whose pass failed.
         self._failed_steps: set[str] = set()
+        self._failed_starts: set[str] = set()
         self._failed_passes: set[str] = set()
         self._log = logger("disruption")
 
@@ -192,7 +199,7 @@ class DisruptionLoop:
                 self._record_failure(self._failed_steps, step.key, error, version)
 
     def _say_interrupted(self, error: Exception) -> None:
-        if not (isinstance(error, ApiError) and error.status == 409):
+        if not (isinstance(error, ApiError) and error.status == _CONFLICT):
             self._log.warning(f"a command could not be continued, trying again: {error}")
 
     def _record_failure(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
@@ -271,6 +278,8 @@ class DisruptionLoop:
                 break
         self._memory = self._memory.with_held_nodes(decisions, now)
         seconds = self._steady() - started
+        if seconds > _SHORT_SEARCH:
+            self._rests_until = self._steady() + _REST_AFTER * seconds
         self._metrics.disruption.show_pass(replace(decisions, commands=tuple(found)), snapshot, seconds)
         await self._measure(decisions, snapshot, now)
         if decisions.commands:
@@ -280,7 +289,7 @@ class DisruptionLoop:
         )
         self._memory = self._memory.after_search(decisions)
         self._round = (self._round or still) if self._memory.tried else None
-        if is_consolidated(decisions):
+        if is_consolidated(decisions) and not self._failed_starts:
             self._still = still, self._memory.commands
         return bool(found)
 
@@ -315,13 +324,32 @@ class DisruptionLoop:
             snapshot, catalog, policy.solving.node_fee, policy.solving.commitments
         )
         decisions = await asyncio.to_thread(
-            disrupt, snapshot, catalog, policy, now, self._memory, self._searches
+            partial(disrupt, sparing=self._steady() < self._rests_until),
+            snapshot,
+            catalog,
+            policy,
+            now,
+            self._memory,
+            self._searches,
+            self._resting(snapshot),
         )
         for name, error in decisions.faults.items():
             self._record_failure(self._failed_passes, f"look:{name}", error)
         for key in self._failed_passes - {f"look:{name}" for name in decisions.faults}:
             self._record_success(self._failed_passes, key)
         return decisions
+
+    def _resting(self, snapshot: Snapshot) -> dict[str, Verdict]:
+        """Claims of commands that could not be begun and are not tried again yet: others come before them."""
+        found: dict[str, Verdict] = {}
+        for key in sorted(self._failed_starts):
+            there = [name for name in key.split(",") if name in snapshot.claims]
+            if not there:
+                self._record_success(self._failed_starts, key)
+            elif self._boundary.seconds_to_rest(key):
+                text = f"its command could not be begun and is tried again: {self._boundary.cause(key)}"
+                found |= dict.fromkeys(there, Verdict(VerdictCode.FAILED, text))
+        return found
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
         """What may be bought, and how to judge by what there is of subnets."""
@@ -337,7 +365,7 @@ class DisruptionLoop:
         validations = await asyncio.to_thread(
             validate, commands, snapshot, catalog, policy, self._now(), self._memory
         )
-        right: list[Command] = []
+        valid: list[Command] = []
         for waited, validation in zip(batch, validations, strict=True):
             if validation.held:
                 continue
@@ -347,24 +375,27 @@ class DisruptionLoop:
             if validation.command is None:
                 self._drop(waited, validation, snapshot)
             else:
-                right.append(validation.command)
-                self._memory = self._memory.with_executed(validation.command, snapshot, self._now())
-        begun = [await self._begin_kept(command) for command in right]
-        return any(begun)
+                valid.append(validation.command)
+        begun = [command for command in valid if await self._begin_kept(command)]
+        for command in begun:
+            self._memory = self._memory.with_executed(command, snapshot, self._now())
+        return bool(begun)
 
     async def _begin_kept(self, command: Command) -> bool:
-        """Begin a command; a fault is kept to it. Whether it was begun."""
+        """Begin a command; a fault is kept to it, and its claims rest. Whether it was begun."""
         key = _key(command)
         try:
             await self._begin(command)
-            self._record_success(self._failed_passes, key)
+            self._record_success(self._failed_starts, key)
         except Exception as error:
             if must_end(error):
                 raise
-            if is_transient(error):
+            if isinstance(error, ApiUnavailable) or (
+                isinstance(error, ApiError) and error.status == _CONFLICT
+            ):
                 self._say_interrupted(error)
             else:
-                self._record_failure(self._failed_passes, key, error)
+                self._record_failure(self._failed_starts, key, error)
             return False
         return True
 
