@@ -176,7 +176,7 @@ variable "iam_role_policies" {
 }
 
 ################################################################################
-# How the controller's pods come by the role
+# How the controller's pods get the role
 ################################################################################
 
 variable "enable_pod_identity" {

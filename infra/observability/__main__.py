@@ -57,7 +57,7 @@ into Grafana.
 {dashboards}
 
 The dashboards are made for Grafana 11.6 with its Foundation SDK, and a test checks them against Grafana's schema (`tests/observability/test_files.py`). Another test runs every query on a real
-Prometheus that scrapes a running controller. Nobody has looked at the dashboards in Grafana itself yet, because no package registry has it. If one looks wrong to you, please open an
+Prometheus that scrapes a running controller. The dashboards have not been viewed in Grafana itself yet. If one looks wrong to you, please open an
 issue.
 
 ## Alerts

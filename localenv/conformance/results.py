@@ -118,8 +118,8 @@ def _introduction(release: Release) -> list[str]:
         f"`{_command(release)}` runs the suites of {_name_modules(release)}",
         "against this controller in the local environment and writes this page. Their assertions are",
         "compared with the published archives before they are built; only environment code is adapted, as",
-        "listed at the end. A line without a result was not run; `differs` is a failure for what",
-        "[compatibility.md](compatibility.md) says to be different, or in which upstream contradicts itself.",
+        "listed at the end. A line without a result was not run; `differs` is a failure that",
+        "[compatibility.md](compatibility.md) explains, or one where upstream contradicts itself.",
         "[The real Karpenter's results](conformance-karpenter.md) in the same environment show whether a",
         "failure is the environment's.",
     ]
@@ -132,7 +132,7 @@ def _introduction_of_karpenter(release: Release) -> list[str]:
         f"`{_command(release, '--controller karpenter')}` runs the suites of {_name_modules(release)}",
         "against the real Karpenter controller of the same version, in a pod of the local environment where",
         "[nodeless passes them](conformance.md), and writes this page. It judges the environment: where the",
-        "real controller fails, the local AWS, cluster or kubelets do not do as the real ones.",
+        "real controller fails, the local AWS, cluster or kubelets do not behave like the real ones.",
         "A line without a result was not run; `differs` is a failure for a reason that is known, and named.",
     ]
 

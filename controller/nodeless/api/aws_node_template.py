@@ -121,7 +121,7 @@ class AwsNodeTemplateStatus(Definition):
 
 
 class AwsNodeTemplate(Definition):
-    """How the nodes of pools are made in AWS."""
+    """How the nodes of pools are configured in AWS."""
 
     api_version: str | None = None
     kind: str | None = None

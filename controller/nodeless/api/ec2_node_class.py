@@ -300,7 +300,7 @@ class Ec2NodeClassStatus(Definition):
 
 
 class Ec2NodeClass(Definition):
-    """How the nodes of pools are made in AWS."""
+    """How the nodes of pools are configured in AWS."""
 
     spec: Annotated[Ec2NodeClassSpec, Meta(extra_json_schema=rules(*_SPEC_RULES))]
     api_version: str | None = None

@@ -142,7 +142,7 @@ class NodeOverlayStatus(Definition):
 
 
 class NodeOverlay(Definition):
-    """What is to be taken for price and capacity of instance types in place of what AWS says."""
+    """Overrides the price or the capacity that AWS reports for instance types."""
 
     spec: Annotated[
         NodeOverlaySpec,

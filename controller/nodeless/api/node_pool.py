@@ -196,7 +196,7 @@ class NodePoolStatus(Definition):
 
 
 class NodePool(Definition):
-    """A pool: which nodes may be made, for which pods, and when they go."""
+    """A pool: which nodes nodeless may create, for which pods, and when it removes them."""
 
     spec: Annotated[
         NodePoolSpec,

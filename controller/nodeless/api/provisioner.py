@@ -123,7 +123,7 @@ class ProvisionerStatus(Definition):
 
 
 class Provisioner(Definition):
-    """A pool: which nodes may be made, for which pods, and when they go."""
+    """A pool: which nodes nodeless may create, for which pods, and when it removes them."""
 
     api_version: str | None = None
     kind: str | None = None

@@ -9,10 +9,10 @@ from nodeless.cli.reference_text import page, table
 _INTRODUCTION = f"""With `-o json` or `-o yaml` a command writes one document. It begins with `apiVersion: {API_VERSION}` and its
 `kind`. Each kind has a schema (JSON Schema 2020-12) here, and `nodeless schema KIND` prints it.
 
-Within `v1` a document may get members. No member goes, changes its type, or is left out where it was always there. So skip members
-that you do not know, and do not take a list of values for complete where the schema says `string`.
+Within `v1`, fields may be added to a document. No field is removed, changes its type, or becomes optional. So ignore fields that
+you do not know, and expect further values where the schema says `string`.
 
-Members whose schema does not list them as `required` are left out when they have nothing to say."""
+Fields that the schema does not list as `required` are left out if they are empty."""
 
 
 def schema_pages() -> dict[str, str]:

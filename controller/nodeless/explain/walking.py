@@ -52,9 +52,9 @@ class ConsolidationPath:
             stands = f"at the target {_bought(whole.launches)} would replace {nodes}"
         commands, evictions = count(len(self.steps), "command"), count(self.evictions, "eviction")
         return (
-            f"now {price(whole.price)}, target {price(whole.whole)}: {price(whole.distance)} to walk",
+            f"now {price(whole.price)}, target {price(whole.whole)}: {price(whole.distance)} to save",
             stands,
-            f"{commands} on the way with {evictions} to {price(self.reached)}",
+            f"after {commands} with {evictions}: {price(self.reached)}",
             *(f"{number}. {_step_text(step)}" for number, step in enumerate(self.steps, 1)),
             *(f"preference at the target: {line}" for line in self.preferences.lines()),
         )

@@ -1,4 +1,4 @@
-"""What a cluster costs, and what it would cost if all pods that may move were planned anew."""
+"""What a cluster costs, and what it would cost if all pods that may move were planned again."""
 
 from dataclasses import dataclass, replace
 from math import fsum

@@ -187,7 +187,7 @@ def _consolidation(situation: Situation, now: Bill, base: float, least: float) -
         (),
         "pods are evicted, within their budgets and those of the pools",
         tuple(_consolidated(pool) for pool in off),
-        f"now {price(now.price)}; {price(base)} with all pods of pools that may move planned anew",
+        f"now {price(now.price)}; {price(base)} with all pods of pools that may move planned again",
     )
 
 
@@ -222,7 +222,9 @@ def _stacked(
             if on_top > _SAME:
                 there, reached = changed, reached - on_top
                 taken |= {option.excludes: option.title} if option.excludes else {}
-        how = f"solved: {price(one.bill.price)} instead of {price(base)}, all pods that may move planned anew"
+        how = (
+            f"solved: {price(one.bill.price)} instead of {price(base)}, all pods that may move planned again"
+        )
         how += f"; {option.note}" if option.note else ""
         yield Advice(
             option.code,
