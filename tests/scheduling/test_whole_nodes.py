@@ -265,6 +265,34 @@ def test_a_search_ends_after_so_many_looks_with_a_bound_and_the_same_one_every_t
     assert ends[0][0] <= -1150
 
 
+def a_filling(number):
+    """The dearest filling of a node by two resources."""
+    chance = Random(number)
+    items = [(chance.randint(100, 900), chance.randint(100, 900)) for _ in range(14)]
+    rows = Rows()
+    for resource in (0, 1):
+        rows.most(((place, float(item[resource])) for place, item in enumerate(items)), 3000.0)
+    worth = np.array([sum(item) + chance.randint(-20, 20) for item in items], dtype=np.float64)
+    solver = tree_search(100_000, 1e-3)
+    solver.passModel(rows.of_integers(worth, np.zeros(14), np.ones(14), highspy.ObjSense.kMaximize))
+    return solver
+
+
+def test_a_search_for_the_most_ends_once_no_answer_is_more_than_is_enough():
+    whole, early = 0, 0
+    for number in range(3):
+        solver = a_filling(number)
+        whole += run_within(solver, 100_000)
+        most = bound_of(solver)
+        solver = a_filling(number)
+        early += run_within(solver, 100_000, 1.002 * most)
+        assert most - 1e-3 <= bound_of(solver) <= 1.002 * most
+        solver = a_filling(number)
+        run_within(solver, 100_000, 0.99 * most)
+        assert abs(bound_of(solver) - most) < 1e-2
+    assert early < whole
+
+
 def test_a_search_counts_its_simplex_iterations_besides_its_looks():
     solver = a_hard_program()
     looks = looks_within(0.2, solver)

@@ -5,6 +5,7 @@ The same program has the same answer on every machine, for work is bounded by co
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import highspy
 import numpy as np
@@ -121,7 +122,7 @@ def _size(search: highspy.Highs) -> int:
     return int(search.getNumRow() + search.getNumCol())
 
 
-def run_within(solver: highspy.Highs, checks: int) -> int:
+def run_within(solver: highspy.Highs, checks: int, enough: float = -inf) -> int:
     """Run a search of whole numbers, which ends with what it has when it has looked so often whether to end.
 
     It does so around every linear program that it solves, at the first node of the search tree as well, where
@@ -130,6 +131,7 @@ def run_within(solver: highspy.Highs, checks: int) -> int:
     Args:
         solver: The search.
         checks: How often at most.
+        enough: Of what is to be as much as possible: it ends as well once no answer can be as much.
 
     Returns:
         How often it did.
@@ -139,7 +141,7 @@ def run_within(solver: highspy.Highs, checks: int) -> int:
     def look(event: highspy.HighsCallbackEvent) -> None:
         nonlocal done
         done += 1
-        if done >= checks:
+        if done >= checks or event.data_out.mip_dual_bound < enough:
             event.interrupt()
 
     solver.cbMipInterrupt.subscribe(look)

@@ -143,14 +143,22 @@ class Knapsacks:
                 return most, fillings, True
             worst = int(np.where(unknown, lost, -np.inf).argmax())
             seen[worst] = True
-            bound, filling = self._best(worst, values, _COST / max(float(most[worst]), 1e-9), effort)
+            # Less than this does not lower the bound.
+            enough = (1 + max(_ENOUGH, dearest)) * (self._cover.cost[worst] + taken[worst])
+            scale = _COST / max(float(most[worst]), 1e-9)
+            bound, filling = self._best(worst, values, scale, 0.0 if standing[worst] else enough, effort)
             most[worst] = min(most[worst], bound)
             if filling is not None:
                 fillings.append((worst, filling))
         return most, fillings, False
 
-    def _best(self, shape: int, values: Values, scale: float, effort: Effort) -> tuple[float, Amounts | None]:
-        """What pods on a node of the shape are worth at most, and the best filling that was found."""
+    def _best(
+        self, shape: int, values: Values, scale: float, enough: float, effort: Effort
+    ) -> tuple[float, Amounts | None]:
+        """What pods on a node of the shape are worth at most, and the best filling that was found.
+
+        Where they are worth no more than `enough`, how much is not found out.
+        """
         cover = self._cover
         room = cover.shapes.room[shape]
         useful = cover.shapes.allowed[shape] & (values > 0) & (self._most > 0)
@@ -166,7 +174,8 @@ class Knapsacks:
         nothing = np.zeros(len(items))
         solver.passModel(rows.of_integers(values[items] * scale, nothing, most, highspy.ObjSense.kMaximize))
         effort.left -= _PROGRAM + _PROGRAM_ITEM * len(items)
-        looks = run_within(solver, max(1, int(effort.left / (_LOOK + _BETWEEN * _ITERATION))))
+        checks = max(1, int(effort.left / (_LOOK + _BETWEEN * _ITERATION)))
+        looks = run_within(solver, checks, enough * scale)
         effort.left -= _LOOK * looks + _ITERATION * iterations_of(solver)
         bound, answer = bound_of(solver), whole_numbers(solver)
         worth = np.inf if bound is None else bound / scale * (1 + _ROUNDING)
