@@ -66,6 +66,12 @@ def test_an_eviction_that_was_granted_is_not_asked_for_again_before_it_can_be_se
     assert [path.split("/")[-2] for path, _ in evicting(first, second, times=3)] == ["a", "b"]
 
 
+def test_a_pod_that_was_deleted_is_not_deleted_again_before_it_can_be_seen():
+    deletion = DeletePod("test", "shop", "a", "uid-a", 3, "node")
+    assert len(evicting(deletion, times=3)) == 1
+    assert len(evicting(EvictPod("test", "shop", "a", "uid-a", "node"), deletion)) == 2
+
+
 def test_an_eviction_that_is_never_seen_is_asked_for_again():
     """A pod of the same uid that is still there then did not begin to end."""
     assert len(evicting(EvictPod("test", "shop", "a", uid="uid-a", node_name="node"), times=3, wait=0.0)) == 3

@@ -9,6 +9,7 @@ the API server would grant it once more, and every eviction counts.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from nodeless.controllers.executor.failed_checks import FailedChecks
 from nodeless.kube import ApiClient, ApiError
@@ -22,6 +23,16 @@ from nodeless.operator.timing import TIMING
 _AT_ONCE = 50
 _FIRST_WAIT = 0.1
 _MOST_REMEMBERED = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the API server answered to the last request for a pod."""
+
+    #: When the next request is due (the event loop's clock).
+    due: float
+    #: Seconds from a refusal until then; zero: it was granted.
+    wait: float = 0.0
 
 
 class Evictions:
@@ -44,10 +55,8 @@ class Evictions:
         self._failed_checks = failed_checks
         self._requests = metrics.nodes.eviction_requests
         self._room = asyncio.Semaphore(_AT_ONCE)
-        #: By pod uid: when the next try is due (the event loop's clock), and the wait that led to it.
-        self._waits: dict[str, tuple[float, float]] = {}
-        #: By pod uid: until when an eviction that was granted is not asked for again.
-        self._granted: dict[str, float] = {}
+        #: By the kind of the request and the pod's uid.
+        self._answers: dict[tuple[type[EvictPod | DeletePod], str], _Answer] = {}
         self._log = logger("evictions")
 
     async def carry_out(self, instructions: Sequence[EvictPod | DeletePod]) -> None:
@@ -62,28 +71,31 @@ class Evictions:
 
     def is_refused(self, uid: str) -> bool:
         """Whether the last eviction of a pod was refused."""
-        return uid in self._waits
+        answer = self._answers.get((EvictPod, uid))
+        return answer is not None and answer.wait > 0
 
     async def _one(self, instruction: EvictPod | DeletePod) -> None:
         async with self._room:
             # The wait for room may have been longer than the lease.
             self._assert_leading()
+            answer = self._answers.get((type(instruction), instruction.uid))
+            if answer is not None and self._now() < answer.due:
+                return
             if isinstance(instruction, DeletePod):
                 await self._delete(instruction)
-            elif self._due(instruction.uid):
+            else:
                 await self._evict(instruction)
-
-    def _due(self, uid: str) -> bool:
-        return self._now() >= max(self._waits.get(uid, (0.0, 0.0))[0], self._granted.get(uid, 0.0))
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
-    def _note_granted(self, uid: str) -> None:
-        if len(self._granted) >= _MOST_REMEMBERED:
-            self._granted.clear()
-        self._granted[uid] = self._now() + self._longest_wait
+    def _note(self, request: EvictPod | DeletePod, refused_for: float = 0.0) -> None:
+        """Remember that a request was granted, or for how long it is refused."""
+        if len(self._answers) >= _MOST_REMEMBERED:
+            self._answers.clear()
+        due = self._now() + (refused_for or self._longest_wait)
+        self._answers[type(request), request.uid] = _Answer(due, refused_for)
 
     async def _evict(self, eviction: EvictPod) -> None:
         path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
@@ -100,22 +112,20 @@ class Evictions:
             if error.status in (429, 500):
                 self._record_refusal(eviction, error)
                 return
-            self._waits.pop(eviction.uid, None)
+            self._answers.pop((EvictPod, eviction.uid), None)
             if error.status not in (404, 409):
                 raise
             return
         self._requests.labels("201").inc()
-        self._waits.pop(eviction.uid, None)
-        self._note_granted(eviction.uid)
+        self._note(eviction)
         self._log.info("evicted pod", pod=f"{eviction.namespace}/{eviction.name}", node=eviction.node_name)
         self._tell(eviction, "Evicted", f"evicted from node {eviction.node_name}")
 
     def _record_refusal(self, eviction: EvictPod, error: ApiError) -> None:
-        if len(self._waits) >= _MOST_REMEMBERED:
-            self._waits.clear()
-        _, before = self._waits.get(eviction.uid, (0.0, 0.0))
+        answer = self._answers.get((EvictPod, eviction.uid))
+        before = answer.wait if answer is not None else 0.0
         wait = min(2 * before, self._longest_wait) if before else _FIRST_WAIT
-        self._waits[eviction.uid] = (self._now() + wait, wait)
+        self._note(eviction, wait)
         causes = error.details.get("causes") or [{}]
         budget = causes[0].get("message") or error.message
         message = f"cannot evict pod {eviction.namespace}/{eviction.name}: {budget}"
@@ -137,6 +147,7 @@ class Evictions:
             if error.status not in (404, 409):
                 raise
             return
+        self._note(deletion)
         self._log.info(
             "deleted pod: terminationGracePeriod is over",
             pod=f"{deletion.namespace}/{deletion.name}",
