@@ -31,6 +31,7 @@ def test_two_budgets_on_one_pod_are_told_and_hold_the_node_until_one_goes(scene)
         await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
         assert await rig.event("default", node, "FailedDraining", "more than one PodDisruptionBudget")
         assert rig.api.get(f"/api/v1/namespaces/{namespace}/pods/web")["status"]["phase"] == "Running"
+        assert "pod's drain" not in rig.metrics.render().decode(), "a refusal by budgets is no failure"
         for budget in budgets:
             await asyncio.to_thread(rig.api.delete, budget)
         await ended(rig, claim)

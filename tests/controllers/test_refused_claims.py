@@ -43,14 +43,14 @@ def test_what_a_pod_may_say_and_a_claim_may_not_is_left_out_of_the_claim(scene, 
     scene(scenario)
 
 
-def refusing(name, expression):
-    """A policy of the cluster's owner that refuses some claims, and its binding."""
+def refusing(name, expression, *, group="karpenter.sh", resource="nodeclaims", operation="CREATE"):
+    """A policy of the cluster's owner that refuses some writes, and its binding."""
     kind = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
     rule = {
-        "apiGroups": ["karpenter.sh"],
+        "apiGroups": [group],
         "apiVersions": ["*"],
-        "operations": ["CREATE"],
-        "resources": ["nodeclaims"],
+        "operations": [operation],
+        "resources": [resource],
     }
     policy = {
         "failurePolicy": "Fail",
@@ -80,12 +80,17 @@ def test_the_others_get_their_node_and_the_culprit_is_told_why_it_waits(scene):
     try:
         scene(scenario)
     finally:
-        scene(taken_back)
+        scene(taking_back("no-zones"))
 
 
-async def taken_back(rig, namespace):
-    for path in (f"{POLICIES.replace('policies', 'policybindings')}/no-zones", f"{POLICIES}/no-zones"):
-        await asyncio.to_thread(rig.api.delete, path)
+def taking_back(policy):
+    """A scenario that deletes a policy and its binding."""
+
+    async def scenario(rig, _namespace):
+        for path in (f"{POLICIES.replace('policies', 'policybindings')}/{policy}", f"{POLICIES}/{policy}"):
+            await asyncio.to_thread(rig.api.delete, path)
+
+    return scenario
 
 
 def refused(api):

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from localenv.kubernetes import ApiError
 from tests.controllers.test_claim_life import ended
+from tests.controllers.test_refused_claims import refusing, taking_back
 from tests.controllers.world import CLAIMS, NODES, POOLS, a_budget, a_pod, a_provisioner, a_template
 from tests.rights import allow_surges
 
@@ -63,6 +65,48 @@ def test_the_successor_of_a_single_replica_is_ready_before_the_pod_leaves(scene,
         await ended(rig, claim)
 
     scene(scenario)
+
+
+def test_a_restart_that_a_policy_refuses_keeps_no_other_pod_from_leaving(scene, control_plane, namespace):
+    allow_surges(control_plane, namespace)
+    expression = f"object.metadata.namespace != '{namespace}'"
+    policy, binding = refusing(
+        "no-restarts", expression, group="apps", resource="deployments", operation="UPDATE"
+    )
+    shop = f"/apis/apps/v1/namespaces/{namespace}/deployments/shop"
+
+    def refused(api):
+        try:
+            api.patch(shop, {"metadata": {"annotations": {"probe": "yes"}}})
+        except ApiError as error:
+            return "not in this cluster" in str(error)
+        return False
+
+    async def scenario(rig, namespace):
+        await rig.create(
+            a_template(),
+            a_provisioner(),
+            a_deployment(namespace, **{"nodeless.dev/surge": "true"}),
+            a_pod("small", namespace, cpu="100m"),
+        )
+        node = await rig.running(namespace, "small")
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        await rig.until(
+            lambda: rig.api.list(pods),
+            lambda seen: all(pod["status"].get("phase") == "Running" for pod in seen) and len(seen) == 2,
+        )
+        assert {pod["spec"]["nodeName"] for pod in rig.api.list(pods)} == {node}
+        await rig.create(policy, binding)
+        await rig.until(lambda: refused(rig.api))
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+        await rig.event("default", node, "FailedDraining", f"restart Deployment {namespace}/shop")
+        await rig.event(namespace, "small", "Evicted")
+        await rig.until_gone(f"{pods}/small")
+
+    try:
+        scene(scenario)
+    finally:
+        scene(taking_back("no-restarts"))
 
 
 def test_a_pool_that_is_deleted_says_in_its_status_what_it_waits_for(scene):

@@ -67,7 +67,7 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "UnregisteredTaintMissing": "If you use a custom image, change its bootstrap so that the node registers with the taint `karpenter.sh/unregistered:NoExecute`. Without the taint, pods may start before the node has its labels.",
     "FailedConsistencyCheck": "Compare the node's capacity with its instance type. Frequent causes are a device plugin that does not run, a kubelet that reserves more than planned, and a startup taint that nothing removes.",
     "Draining": "Nothing. If this continues, look for the event `FailedDraining`.",
-    "FailedDraining": "The message names the pod and what blocks its eviction. Add ready replicas so that the budget allows a disruption, or delete the pod yourself. `terminationGracePeriod` on the pool limits how long nodeless waits.",
+    "FailedDraining": "The message names the pod and what blocks its eviction. Add ready replicas so that the budget allows a disruption, or delete the pod yourself. If an admission webhook or policy refuses what is asked for the pod, repair it. `terminationGracePeriod` on the pool limits how long nodeless waits.",
     "DeprovisioningTerminating": "Nothing. The message gives the reason.",
     "DisruptionTerminating": "Nothing. The message gives the reason.",
     "DisruptionStarted": 'Nothing. To stop voluntary disruption, annotate the pool with `nodeless.dev/pause-disruption: "true"`.',

@@ -1,7 +1,7 @@
 """Requests to save work: a condition on the pod, which keeps the moment, and an event.
 
-Where we may not patch the status of pods the event alone is written, and the moment is that at which the
-drain of the node began.
+Where we may not patch the status of pods, or it is refused for long, the event alone is written, and the
+moment is that at which the drain of the node began.
 """
 
 from nodeless.api.times import format_time
@@ -29,7 +29,10 @@ class Checkpoints:
         self._log = logger("checkpoints")
 
     async def carry_out(self, request: RequestCheckpoint) -> None:
-        """Raises ApiError, except where it is refused or the pod is gone."""
+        """Raises ApiError, except where it is not allowed or the pod is gone.
+
+        The pod gets the event even so: after `give_up` its time counts from the beginning of the drain.
+        """
         if self._noted.get(request.uid) == request.began:
             return
         text = (
@@ -51,10 +54,9 @@ class Checkpoints:
             if error.status in _GONE:
                 return
             if error.status != _FORBIDDEN:
+                self._tell(request, text)
                 raise
-            if len(self.refused) >= _MOST_REMEMBERED:
-                self.refused.clear()
-            self.refused.add(request.uid)
+            self.give_up(request.uid)
             hint = "hint: the controller's ClusterRole needs patch on pods/status"
             self._log.warning(
                 f"the time of the eviction cannot be written to the pod: {error.message}; {hint}"
@@ -69,6 +71,15 @@ class Checkpoints:
             node=request.node_name,
             until=format_time(request.until),
         )
+        self._tell(request, text)
+
+    def give_up(self, uid: str) -> None:
+        """From now on a pod is told by the event alone."""
+        if len(self.refused) >= _MOST_REMEMBERED:
+            self.refused.clear()
+        self.refused.add(uid)
+
+    def _tell(self, request: RequestCheckpoint, text: str) -> None:
         self._recorder.publish(
             PublishEvent(
                 request.cause,

@@ -1,24 +1,38 @@
-"""Pods asked to leave: several at a time, each that is refused again after a growing while.
+"""What a drain asks for its pods: several at a time, each that is refused again after a growing while.
 
-A disruption budget refuses with 429; several budgets on one pod make the API server answer
-500, which is no failure of the server's. Both wait 0.1 s at first, twice as long each time,
-ten seconds at most (Karpenter's eviction queue), pod by pod: one budget that never yields
-keeps no other pod waiting. What was granted is not asked for again while it cannot be seen yet:
-the API server would grant it once more, and every eviction counts.
+A disruption budget refuses an eviction with 429; several budgets on one pod make the API server answer
+500, which is no failure of the server's. Webhooks refuse with any status, evictions as well as what comes
+before them. Each waits 0.1 s at first, twice as long each time, ten seconds at most (Karpenter's eviction
+queue), pod by pod: one budget that never yields, or one webhook that fails, keeps no other pod waiting.
+What was granted is not asked for again while it cannot be seen yet: the API server would grant it once
+more, and every eviction counts.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nodeless.controllers.error_boundary import cause_of
+from nodeless.controllers.executor.checkpoints import Checkpoints
 from nodeless.controllers.executor.failed_checks import FailedChecks
+from nodeless.controllers.executor.surges import Surges
 from nodeless.kube import ApiClient, ApiError
 from nodeless.kube.event_recorder import Recorder
-from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent, ReportFailedCheck
+from nodeless.model.instructions import (
+    DeletePod,
+    EvictPod,
+    PublishEvent,
+    ReportFailedCheck,
+    RequestCheckpoint,
+    RestartDeployment,
+)
 from nodeless.nodeclaim.consistency import TERMINATION
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.timing import TIMING
+
+#: What is asked for a pod that must leave its node.
+PodRequest = EvictPod | DeletePod | RequestCheckpoint | RestartDeployment
 
 _AT_ONCE = 50
 _FIRST_WAIT = 0.1
@@ -36,7 +50,7 @@ class _Answer:
 
 
 class Evictions:
-    """Carries out EvictPod and DeletePod."""
+    """Carries out what is asked for pods that must leave."""
 
     def __init__(
         self,
@@ -50,19 +64,25 @@ class Evictions:
         """`assert_leading` raises when this replica may not act any more."""
         self._assert_leading = assert_leading
         self._longest_wait = longest_wait
+        self.surges = Surges(client, recorder)
+        self.checkpoints = Checkpoints(client, recorder)
         self._client = client
         self._recorder = recorder
         self._failed_checks = failed_checks
         self._requests = metrics.nodes.eviction_requests
+        self._failures = metrics.unit_failures
         self._room = asyncio.Semaphore(_AT_ONCE)
         #: By the kind of the request and the pod's uid.
-        self._answers: dict[tuple[type[EvictPod | DeletePod], str], _Answer] = {}
+        self._answers: dict[tuple[type[PodRequest], str], _Answer] = {}
         self._log = logger("evictions")
 
-    async def carry_out(self, instructions: Sequence[EvictPod | DeletePod]) -> None:
+    async def carry_out(self, instructions: Sequence[PodRequest]) -> None:
         """Ask all at the same time, as long as this replica leads.
 
-        Raises the first failure that is no refusal, once all have ended.
+        What the API server refuses concerns its pod alone, whatever the status.
+
+        Raises:
+            ProcessMustEnd, ApiUnavailable: The first failure that is no refusal, once all have ended.
         """
         outcomes = await asyncio.gather(*(self._one(each) for each in instructions), return_exceptions=True)
         for outcome in outcomes:
@@ -74,28 +94,39 @@ class Evictions:
         answer = self._answers.get((EvictPod, uid))
         return answer is not None and answer.wait > 0
 
-    async def _one(self, instruction: EvictPod | DeletePod) -> None:
+    async def _one(self, request: PodRequest) -> None:
         async with self._room:
             # The wait for room may have been longer than the lease.
             self._assert_leading()
-            answer = self._answers.get((type(instruction), instruction.uid))
+            answer = self._answers.get(_key(request))
             if answer is not None and self._now() < answer.due:
                 return
-            if isinstance(instruction, DeletePod):
-                await self._delete(instruction)
-            else:
-                await self._evict(instruction)
+            try:
+                await self._ask(request)
+            except ApiError as error:
+                self._record_refusal(request, error)
+
+    async def _ask(self, request: PodRequest) -> None:
+        match request:
+            case EvictPod():
+                await self._evict(request)
+            case DeletePod():
+                await self._delete(request)
+            case RequestCheckpoint():
+                await self.checkpoints.carry_out(request)
+            case RestartDeployment():
+                await self.surges.carry_out(request)
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
-    def _note(self, request: EvictPod | DeletePod, refused_for: float = 0.0) -> None:
+    def _note(self, request: PodRequest, refused_for: float = 0.0) -> None:
         """Remember that a request was granted, or for how long it is refused."""
         if len(self._answers) >= _MOST_REMEMBERED:
             self._answers.clear()
         due = self._now() + (refused_for or self._longest_wait)
-        self._answers[type(request), request.uid] = _Answer(due, refused_for)
+        self._answers[_key(request)] = _Answer(due, refused_for)
 
     async def _evict(self, eviction: EvictPod) -> None:
         path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
@@ -109,35 +140,35 @@ class Evictions:
             await self._client.create(path, body)
         except ApiError as error:
             self._requests.labels(str(error.status)).inc()
-            if error.status in (429, 500):
-                self._record_refusal(eviction, error)
-                return
-            self._answers.pop((EvictPod, eviction.uid), None)
             if error.status not in (404, 409):
                 raise
+            self._answers.pop(_key(eviction), None)
             return
         self._requests.labels("201").inc()
         self._note(eviction)
         self._log.info("evicted pod", pod=f"{eviction.namespace}/{eviction.name}", node=eviction.node_name)
         self._tell(eviction, "Evicted", f"evicted from node {eviction.node_name}")
 
-    def _record_refusal(self, eviction: EvictPod, error: ApiError) -> None:
-        answer = self._answers.get((EvictPod, eviction.uid))
+    def _record_refusal(self, request: PodRequest, error: ApiError) -> None:
+        answer = self._answers.get(_key(request))
         before = answer.wait if answer is not None else 0.0
         wait = min(2 * before, self._longest_wait) if before else _FIRST_WAIT
-        self._note(eviction, wait)
-        causes = error.details.get("causes") or [{}]
-        budget = causes[0].get("message") or error.message
-        message = f"cannot evict pod {eviction.namespace}/{eviction.name}: {budget}"
-        self._recorder.publish(
-            PublishEvent(eviction.cause, "Node", eviction.node_name, "Warning", "FailedDraining", message)
-        )
-        if wait >= self._longest_wait:
-            self._failed_checks.report(
-                ReportFailedCheck(
-                    eviction.cause, TERMINATION, eviction.node_name, f"the node does not terminate: {message}"
-                )
-            )
+        self._note(request, wait)
+        by_budget = isinstance(request, EvictPod) and _is_of_budgets(error)
+        message = f"cannot {_what(request)}: {_budget(error) if by_budget else cause_of(error)}"
+        event = PublishEvent(request.cause, "Node", request.node_name, "Warning", "FailedDraining", message)
+        new = self._recorder.publish(event)
+        if not by_budget:
+            self._failures.labels("pod's drain").inc()
+            if new:
+                self._log.warning(message, node=request.node_name)
+        if wait < self._longest_wait:
+            return
+        if isinstance(request, RequestCheckpoint):
+            self.checkpoints.give_up(request.uid)
+        else:
+            what = f"the node does not terminate: {message}"
+            self._failed_checks.report(ReportFailedCheck(request.cause, TERMINATION, request.node_name, what))
 
     async def _delete(self, deletion: DeletePod) -> None:
         path = f"/api/v1/namespaces/{deletion.namespace}/pods/{deletion.name}"
@@ -169,3 +200,30 @@ class Evictions:
                 instruction.uid,
             )
         )
+
+
+def _key(request: PodRequest) -> tuple[type[PodRequest], str]:
+    return type(request), request.pod_uid if isinstance(request, RestartDeployment) else request.uid
+
+
+def _what(request: PodRequest) -> str:
+    """What a request asks for, and for which pod."""
+    match request:
+        case EvictPod(_, namespace, name):
+            return f"evict pod {namespace}/{name}"
+        case DeletePod(_, namespace, name):
+            return f"delete pod {namespace}/{name}"
+        case RequestCheckpoint(_, namespace, name):
+            return f"notify pod {namespace}/{name} to save its work"
+        case RestartDeployment(_, namespace, deployment, name):
+            return f"restart Deployment {namespace}/{deployment} before its pod {name} is evicted"
+
+
+def _is_of_budgets(refusal: ApiError) -> bool:
+    """Whether budgets refuse an eviction: unlike an internal error, what several answer has no reason."""
+    return refusal.status == 429 or (refusal.status == 500 and not refusal.reason)
+
+
+def _budget(refusal: ApiError) -> str:
+    causes = refusal.details.get("causes") or [{}]
+    return causes[0].get("message") or refusal.message

@@ -1,7 +1,8 @@
 """The executor: carries out instructions, and only while this replica leads.
 
 Each instruction is idempotent; what the world answers comes back as events. A refused
-call raises, and whoever gave the instruction tries again later with fresh eyes.
+call raises, and whoever gave the instruction tries again later with fresh eyes; only what is
+refused for one pod of a drain is tried again on its own (`evictions`).
 """
 
 import asyncio
@@ -12,12 +13,10 @@ from typing import Any
 from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
 from nodeless.api.reading import read_any_claim
 from nodeless.cloudprovider import CloudProvider
-from nodeless.controllers.executor.checkpoints import Checkpoints
 from nodeless.controllers.executor.claim_writes import ClaimWriter
-from nodeless.controllers.executor.evictions import Evictions
+from nodeless.controllers.executor.evictions import Evictions, PodRequest
 from nodeless.controllers.executor.failed_checks import FailedChecks
 from nodeless.controllers.executor.instances import Instances
-from nodeless.controllers.executor.surges import Surges
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME, Guard
 from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.kube import ApiClient, ApiError
@@ -59,8 +58,7 @@ class InstructionExecutor:
         self.evictions = Evictions(
             client, recorder, metrics, self.failed_checks, self.assert_leading, timing.longest_eviction_wait
         )
-        self.surges = Surges(client, recorder)
-        self.checkpoints = Checkpoints(client, recorder)
+        self.surges, self.checkpoints = self.evictions.surges, self.evictions.checkpoints
         self.guard = Guard(client, recorder, namespace)
         self._client = client
         self._cloud = cloud
@@ -77,12 +75,11 @@ class InstructionExecutor:
         Raises:
             NotLeadingError: The lease is lost; this process must end.
             ApiError, ApiUnavailable, CloudError, StillThereError: The rest was not carried out; try later.
+                An ApiError never comes from what is asked for one pod of a drain: that is kept to the pod.
         """
-        for leaving, group in groupby(
-            instructions, lambda each: isinstance(each, do.EvictPod | do.DeletePod)
-        ):
+        for leaving, group in groupby(instructions, lambda each: isinstance(each, PodRequest)):
             if leaving:
-                some = [each for each in group if isinstance(each, do.EvictPod | do.DeletePod)]
+                some = [each for each in group if isinstance(each, PodRequest)]
                 self._pass("before", some)
                 self.assert_leading()
                 await self.evictions.carry_out(some)
@@ -133,12 +130,8 @@ class InstructionExecutor:
                 await self._delete_node(name, reason, uid)
             case do.DeleteClaim(_, name, reason):
                 await self._delete_claim(name, reason)
-            case do.EvictPod() | do.DeletePod():
+            case do.EvictPod() | do.DeletePod() | do.RequestCheckpoint() | do.RestartDeployment():
                 await self.evictions.carry_out((instruction,))
-            case do.RequestCheckpoint():
-                await self.checkpoints.carry_out(instruction)
-            case do.RestartDeployment():
-                await self.surges.carry_out(instruction)
             case do.TerminateInstance() | do.RebootInstance() | do.CheckInstance() | do.TerminateEverything():
                 await self.instances.carry_out(instruction)
             case do.DeletePool(_, pool):
