@@ -3,16 +3,22 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from nodeless.controllers.executor.claim_writes import ClaimWriter
 from nodeless.controllers.executor.evictions import Evictions
 from nodeless.controllers.executor.executor import InstructionExecutor
+from nodeless.disruption.commands import advance
+from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen, NodeSeen
 from nodeless.model.instructions import DeletePod, EvictPod, UpdateNode
 from nodeless.model.nodes import Condition
 from nodeless.model.taints import Taint
+from nodeless.nodeclaim.draining import DISRUPTED
 from nodeless.operator.metrics import Metrics
-from tests.factories import a_claim, a_node
+from tests.disruption.world import a_provisioner, cluster, node_of
+from tests.factories import NOW, a_claim, a_node
 
 
 class Server:
@@ -98,8 +104,39 @@ def test_taints_are_written_onto_the_node_as_it_was_read_and_labels_onto_any():
     node = replace(a_node("a", uid="u"), resource_version="41")
     cluster.handle(NodeSeen(node))
     executor = InstructionExecutor(server, None, cluster, None, None, Metrics(), "karpenter")
-    tainted = UpdateNode("test", node.name, taints=(Taint("key", "NoSchedule"),))
+    tainted = UpdateNode("test", node.name, taints=(Taint("key", "NoSchedule"),), taints_before=())
     asyncio.run(executor.carry_out([tainted, UpdateNode("test", node.name, labels={"one": "two"})]))
     (_, taints), (_, labels) = server.asked
     assert taints["metadata"]["resourceVersion"] == "41"
     assert "resourceVersion" not in labels["metadata"]
+
+
+OWN, USERS = Taint("dedicated", "NoSchedule", "web"), Taint("maintenance", "NoSchedule")
+
+
+def unmarking(*taints_now):
+    """Take the mark off a node that has other taints by then; what the API server is asked to write."""
+    decided = cluster(a_provisioner(), node_of(a_provisioner(), "a", node={"taints": (OWN, DISRUPTED)}))
+    node = decided.nodes["node-a"]
+    known, server = Cluster(), Server()
+    known.handle(NodeSeen(replace(node, resource_version="41")))
+    known.handle(NodeSeen(replace(node, taints=taints_now, resource_version="42")))
+    executor = InstructionExecutor(server, None, known, None, None, Metrics(), "karpenter")
+    asyncio.run(executor.carry_out(each for each in advance(decided, NOW) if isinstance(each, UpdateNode)))
+    return [body for _, body in server.asked]
+
+
+@pytest.mark.parametrize(
+    "taints_now", [(OWN, DISRUPTED, USERS), (DISRUPTED,)], ids=["one was added", "one was removed"]
+)
+def test_taints_that_somebody_changed_since_the_decision_are_not_written_over(taints_now):
+    """The instruction is refused as by a conflict: the next one is made from what there is."""
+    with pytest.raises(ApiError) as refused:
+        unmarking(*taints_now)
+    assert refused.value.status == 409
+
+
+def test_a_heartbeat_since_the_decision_hinders_no_write_of_taints():
+    (body,) = unmarking(OWN, DISRUPTED)
+    assert body["metadata"]["resourceVersion"] == "42"
+    assert [taint["key"] for taint in body["spec"]["taints"]] == ["dedicated"]

@@ -46,7 +46,9 @@ def carried_out(snapshot, instructions):
             case CreateClaim(_, claim):
                 snapshot = apply(snapshot, events.ClaimSeen(replace(claim, uid=f"uid-{claim.name}")))
             case UpdateNode():
-                node = replace(snapshot.nodes[instruction.name], taints=instruction.taints)
+                node = snapshot.nodes[instruction.name]
+                assert instruction.taints_before == node.taints
+                node = replace(node, taints=instruction.taints)
                 snapshot = apply(snapshot, events.NodeSeen(node))
             case UpdateClaimStatus(_, name, conditions):
                 claim = snapshot.claims[name]

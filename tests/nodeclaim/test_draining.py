@@ -154,6 +154,7 @@ def test_nodes_of_a_node_pool_are_tainted_and_their_other_taints_kept():
     outcome = step(ClaimView(deleted(), replace(NODE, taints=(own,)), (a_pod(),)), NOW)
     (update,) = of_kind(outcome, UpdateNode)
     assert update.taints == (own, Taint(DISRUPTED_TAINT, "NoSchedule"))
+    assert update.taints_before == (own,)
     assert update.unschedulable is None
     assert not of_kind(step(ClaimView(deleted(), TAINTED, (a_pod(),)), NOW), UpdateNode)
 

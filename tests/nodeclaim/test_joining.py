@@ -86,6 +86,7 @@ def test_mc_03_a_node_that_joins_gets_labels_owner_and_finalizer_and_loses_the_u
     assert update.labels == {"team": "web", REGISTERED: "true"}
     assert update.annotations == {"note": "x"}
     assert update.taints == (dedicated, startup)
+    assert update.taints_before == (UNREGISTERED,)
     assert update.add_finalizer == TERMINATION_FINALIZER
     assert update.owner_claim == claim
     assert status.conditions[0].type == REGISTERED_CONDITION

@@ -39,11 +39,13 @@ def registered(taint=CLOSED, *, ready=True, **fields):
 
 
 def taints_written(view, now=NOW + 1):
-    return [
-        instruction.taints
+    written = [
+        instruction
         for instruction in step(view, now).instructions
         if isinstance(instruction, UpdateNode) and instruction.taints is not None
     ]
+    assert all(instruction.taints_before == view.node.taints for instruction in written)
+    return [instruction.taints for instruction in written]
 
 
 @pytest.mark.parametrize(("fields", "closed"), WAYS)

@@ -87,6 +87,7 @@ def test_the_node_is_fenced_and_its_pods_leave_before_the_machine_is_touched():
     outcome = step(ClaimView(rebooting(), NODE, pods), NOW + 60)
     (fence,) = of_kind(outcome, UpdateNode)
     assert REBOOT_FENCE in fence.taints
+    assert fence.taints_before == NODE.taints
     assert [each.name for each in of_kind(outcome, EvictPod)] == ["a"]
     assert not of_kind(outcome, RebootInstance)
 
@@ -161,6 +162,7 @@ def test_a_machine_that_is_back_loses_its_fence_and_is_initialized_anew():
     outcome = step(ClaimView(issued(), BACK), NOW + 90)
     (lifted,) = of_kind(outcome, UpdateNode)
     assert REBOOT_FENCE not in lifted.taints
+    assert lifted.taints_before == BACK.taints
     assert REBOOTING not in statuses(outcome), "the lift may meet another write: then it is made again"
     outcome = step(ClaimView(issued(), UNFENCED), NOW + 91)
     assert statuses(outcome)[REBOOTING] == ("False", "RebootSucceeded")

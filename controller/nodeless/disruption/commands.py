@@ -146,7 +146,8 @@ def _marks(
     marks: list[Instruction] = []
     if not _is_marked(node):
         stage = f"disrupting node: {message}" if message else "disrupting node"
-        marks.append(UpdateNode(cause, node.name, taints=(*node.taints, DISRUPTED), stage=stage))
+        taints = (*node.taints, DISRUPTED)
+        marks.append(UpdateNode(cause, node.name, taints=taints, taints_before=node.taints, stage=stage))
         text = f"{reason}: {message}" if message else reason
         marks.append(
             PublishEvent(cause, "Node", node.name, "Normal", "DisruptionStarted", text, uid=node.uid)
@@ -307,7 +308,13 @@ def _marks_off(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruc
     if node is not None and node.deletion_timestamp is None and _is_marked(node):
         others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
         instructions.append(
-            UpdateNode(cause, node.name, taints=others, stage="node is not disrupted any more")
+            UpdateNode(
+                cause,
+                node.name,
+                taints=others,
+                taints_before=node.taints,
+                stage="node is not disrupted any more",
+            )
         )
     if claim.is_true(DISRUPTION_REASON) and not claim.is_true(REBOOTING):
         condition = changed_condition(claim, DISRUPTION_REASON, "False", now, reason="NotDisrupted")

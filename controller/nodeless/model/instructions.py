@@ -84,6 +84,8 @@ class UpdateNode:
     labels: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] | None = None
+    taints_before: tuple[Taint, ...] = ()
+    """The taints that `taints` was made of: they are set only while the node still has these."""
     unschedulable: bool | None = None
     add_finalizer: str | None = None
     owner_claim: NodeClaim | None = None

@@ -151,7 +151,13 @@ def _await_reboot(claim: NodeClaim, node: Node, condition: Condition, now: float
 
 def _lift_fence(claim: NodeClaim, node: Node, now: float) -> Step:
     others = tuple(taint for taint in node.taints if not taint.matches(REBOOT_FENCE))
-    lifted = UpdateNode(cause_of(claim), node.name, taints=others, stage="node is back from its reboot")
+    lifted = UpdateNode(
+        cause_of(claim),
+        node.name,
+        taints=others,
+        taints_before=node.taints,
+        stage="node is back from its reboot",
+    )
     return Step((lifted,), now + _ASK_AGAIN)
 
 
@@ -197,7 +203,11 @@ def _with_reason(claim: NodeClaim, reason: str, message: str, now: float) -> tup
 
 def _fence_node(claim: NodeClaim, node: Node) -> UpdateNode:
     return UpdateNode(
-        cause_of(claim), node.name, taints=(*node.taints, REBOOT_FENCE), stage="fenced node for its reboot"
+        cause_of(claim),
+        node.name,
+        taints=(*node.taints, REBOOT_FENCE),
+        taints_before=node.taints,
+        stage="fenced node for its reboot",
     )
 
 

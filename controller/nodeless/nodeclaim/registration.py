@@ -131,6 +131,7 @@ def step_registration(view: ClaimView, now: float) -> Step:
                 labels={**claim.labels, REGISTERED: "true"},
                 annotations=_own_annotations(claim),
                 taints=_registered_taints(claim, node, closed=closed_until(view, now) is not None),
+                taints_before=node.taints,
                 add_finalizer=TERMINATION_FINALIZER,
                 owner_claim=claim,
                 stage="registered node",

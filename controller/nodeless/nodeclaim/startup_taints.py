@@ -47,7 +47,10 @@ def step_opening(view: ClaimView, now: float) -> Step:
     if taints == node.taints:
         return Step((), again)
     stage = "narrowed node" if any(map(_is_ours, taints)) else "opened node"
-    return Step((UpdateNode(cause_of(view.claim), node.name, taints=taints, stage=stage),), again)
+    opening = UpdateNode(
+        cause_of(view.claim), node.name, taints=taints, taints_before=node.taints, stage=stage
+    )
+    return Step((opening,), again)
 
 
 def is_closed(node: Node) -> bool:

@@ -115,8 +115,17 @@ def _cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
         return (UpdateNode(cause, node.name, labels=labels, unschedulable=True, stage="cordoned node"),)
     if any(taint.matches(DISRUPTED) for taint in node.taints) and EXCLUDE_BALANCERS in node.labels:
         return ()
-    others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
-    return (UpdateNode(cause, node.name, labels=labels, taints=(*others, DISRUPTED), stage="tainted node"),)
+    taints = (*(taint for taint in node.taints if not taint.matches(DISRUPTED)), DISRUPTED)
+    return (
+        UpdateNode(
+            cause,
+            node.name,
+            labels=labels,
+            taints=taints,
+            taints_before=node.taints,
+            stage="tainted node",
+        ),
+    )
 
 
 def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod, ...], now: float) -> Step:

@@ -163,6 +163,9 @@ class InstructionExecutor:
         node = self._cluster.snapshot.nodes.get(update.name)
         if node is None:
             return
+        if update.taints is not None and node.taints != update.taints_before:
+            # The whole list is written, and its version is newer than the decision: it would not guard it.
+            raise ApiError(409, "Conflict", f"taints of node {node.name} have changed since the decision")
         body = _node_patch(self._cluster.newest(node), update)
         try:
             document = await self._client.patch(f"/api/v1/nodes/{update.name}", body)
