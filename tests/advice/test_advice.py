@@ -304,6 +304,25 @@ def test_a_budget_that_allows_no_eviction_says_what_it_costs(tmp_path):
     assert patched([least], one["change"][0])[0]["spec"].keys() == {"selector", "maxUnavailable"}
 
 
+@pytest.mark.parametrize(("ready", "costs"), [("True", True), ("False", False)])
+def test_a_budget_costs_nothing_that_always_allows_pods_to_leave_that_are_not_ready(tmp_path, ready, costs):
+    policy = {"unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": {"matchLabels": {"app": "db"}}}
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"maxUnavailable": 0, **policy},
+        "status": {"disruptionsAllowed": 0},
+    }
+    pool = a_pool("general", [a_type("m5.xlarge", "m5.2xlarge")])
+    nodes = [a_node("n1"), a_node("n2", "m5.2xlarge", cpu="7900m", memory="30Gi")]
+    pod = a_pod("db-0", "n2", workload="db")
+    pod["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    made = advice(written(tmp_path, pool, *nodes, a_pod("web-1", "n1"), pod, budget))
+    assert bool(found(made, "AllowEviction")) == costs
+    assert {one["node"] for one in made["heldNodes"]} == ({"n2"} if costs else set())
+
+
 @pytest.mark.parametrize(
     ("spec", "holds"),
     [
@@ -315,6 +334,7 @@ def test_a_budget_that_allows_no_eviction_says_what_it_costs(tmp_path):
         ({"minAvailable": "51%"}, True),
         ({"maxUnavailable": 0}, True),
         ({"maxUnavailable": "0%"}, True),
+        ({"maxUnavailable": 0, "unhealthyPodEvictionPolicy": "AlwaysAllow"}, True),
     ],
 )
 def test_what_a_budget_of_manifests_allows_is_counted(tmp_path, spec, holds):

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from nodeless.disruption.blocking import Blocking
 from nodeless.model import events
 from nodeless.model.pods import Owner
@@ -29,6 +31,26 @@ def test_a_static_pod_blocks_nothing_whatever_budget_selects_it():
     mirrors = [replace(pod, mirror=True) for pod in on("a")]
     owned = [replace(pod, owners=(Owner("v1", "Node", "node-a"),)) for pod in on("a")]
     assert budgets.first_blocker([*mirrors, *owned], BORN) is None
+
+
+@pytest.mark.parametrize(
+    ("always", "ready", "blocks"),
+    [(True, False, False), (True, True, True), (False, False, True), (False, True, True)],
+)
+def test_a_pod_that_is_not_ready_blocks_unless_its_budget_always_allows_the_eviction_of_such(
+    always, ready, blocks
+):
+    """The API server evicts those always: `unhealthyPodEvictionPolicy: AlwaysAllow`."""
+    budget = replace(a_budget("app-a"), always_evicts_unhealthy=always)
+    verdict = blocking(budget).first_blocker(on("a", ready=ready), BORN)
+    assert (verdict is not None) == blocks
+
+
+def test_two_budgets_block_a_pod_that_is_not_ready_whatever_they_say_of_such():
+    budgets = [replace(a_budget("app-a", name=name), always_evicts_unhealthy=True) for name in ("one", "two")]
+    verdict = blocking(*budgets).first_blocker(on("a", ready=False), BORN)
+    assert verdict is not None
+    assert verdict.code == "SeveralBudgets"
 
 
 def test_two_budgets_on_a_pod_block_for_the_api_server_refuses_such_evictions():

@@ -76,6 +76,13 @@ def test_co_03_a_node_whose_pod_a_budget_protects_stays_and_the_other_one_goes()
     assert "default/budget allows no eviction" in verdict(decisions, "a").message
 
 
+def test_a_node_whose_pod_crashes_again_and_again_goes_where_its_budget_always_allows_that():
+    budget = replace(a_budget("web"), always_evicts_unhealthy=True)
+    others = node_of(POOL, "b"), on("b")
+    seen = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", app="web", ready=False), others, budget)
+    assert only_command(decide(seen)).claims == ("a",)
+
+
 @pytest.mark.parametrize(("value", "commands"), [("true", 0), ("false", 1)])
 def test_co_04_an_annotated_node_is_left_alone(value, commands):
     kept = {"annotations": {DO_NOT_CONSOLIDATE: value}}

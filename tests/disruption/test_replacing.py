@@ -132,6 +132,14 @@ def test_dr_02_a_drifted_node_with_pods_is_replaced_and_one_a_round():
     assert (ended.claims, ended.replacements, ended.action) == (("c",), (), "delete")
 
 
+@pytest.mark.parametrize(("ready", "commands"), [(False, 1), (True, 0)])
+def test_a_drifted_node_goes_whose_budget_always_allows_pods_to_leave_that_are_not_ready(ready, commands):
+    budget = replace(a_budget("web"), always_evicts_unhealthy=True)
+    pod = on("a", cpu="500m", app="web", ready=ready)
+    decisions = decide(cluster(NODE_POOL, drifted(NODE_POOL, "a"), pod, budget))
+    assert len(decisions.commands) == commands
+
+
 def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_skipped_for_the_next_one():
     seen = cluster(
         NODE_POOL,

@@ -10,6 +10,7 @@ from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.explain.differences import differences
 from nodeless.model.bill import Bill, BillPart, PriceSource
 from nodeless.model.commitments import Commitment
+from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
@@ -25,6 +26,7 @@ from tests.scheduling.factories import (
     pods,
     pool,
     running,
+    selecting,
     snapshot,
 )
 from tests.scheduling.worlds import DAEMONS, TYPES, existing_things, pools_of, workloads
@@ -33,6 +35,13 @@ from tests.scheduling.worlds import DAEMONS, TYPES, existing_things, pools_of, w
 def a_situation(*things: object, types: object = FAMILY, **policy: object) -> Situation:
     seen = snapshot(*things)
     return Situation(seen, dict.fromkeys(seen.pools, types), Policy(**policy), 1_700_000_000.123456)
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_budget_comes_back_with_what_it_says_of_pods_that_are_not_ready(always):
+    budget = PodDisruptionBudget("default", "web", selecting(app="web"), 0, always)
+    situation = a_situation(budget)
+    assert dict(read(write(situation, "test")).situation.snapshot.disruption_budgets) == {budget.key: budget}
 
 
 @given(workloads(), pools_of(), existing_things(), DAEMONS)

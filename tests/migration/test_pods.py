@@ -93,6 +93,22 @@ def with_pods(folder, *objects):
     return migration(written(folder, "web.json", a_nodegroup()), written(folder, "dump.yaml", dump))
 
 
+@pytest.mark.parametrize(("ready", "named"), [("True", True), ("False", False)])
+def test_a_budget_that_always_allows_the_eviction_of_pods_that_are_not_ready_holds_the_others(
+    tmp_path, ready, named
+):
+    text = (INPUT / "cluster.yaml").read_text()
+    start, end = text.index("    name: ledger-0"), text.index("    name: shell")
+    pod = text[start:end].replace("'True'", f"'{ready}'")
+    policy = "    unhealthyPodEvictionPolicy: AlwaysAllow\n"
+    changed = (text[:start] + pod + text[end:]).replace(
+        "    maxUnavailable: 0\n", "    maxUnavailable: 0\n" + policy
+    )
+    (tmp_path / "cluster.yaml").write_text(changed)
+    made = migration(*(path for path in INPUT.iterdir() if path.suffix == ".json"), tmp_path / "cluster.yaml")
+    assert bool(differing(made, "BudgetExhausted")) == named
+
+
 LOCAL = [{"name": "data", "emptyDir": {}}]
 
 

@@ -206,18 +206,20 @@ def test_pods_wait_for_a_machine_that_is_back_from_its_reboot_until_its_taints_a
 
 
 @pytest.mark.parametrize(
-    ("reason", "allowed", "there", "waits"),
+    ("reason", "allowed", "always", "there", "waits"),
     [
-        pytest.param("RebootRequested", 0, {}, False, id="held"),
-        pytest.param("RebootRequested", 1, {}, True, id="may-leave"),
-        pytest.param("RebootRequested", 0, {"deletion_timestamp": 1.0}, True, id="leaves"),
-        pytest.param("RebootRequested", 0, {"phase": "Succeeded"}, True, id="done"),
-        pytest.param("RebootRequested", 0, {"namespace": "other"}, True, id="of-others"),
-        pytest.param("RebootIssued", 0, {}, True, id="rides-the-reboot"),
+        pytest.param("RebootRequested", 0, False, {}, False, id="held"),
+        pytest.param("RebootRequested", 0, True, {"ready": True}, False, id="held-as-it-is-ready"),
+        pytest.param("RebootRequested", 0, True, {}, True, id="may-leave-as-it-is-not-ready"),
+        pytest.param("RebootRequested", 1, False, {}, True, id="may-leave"),
+        pytest.param("RebootRequested", 0, False, {"deletion_timestamp": 1.0}, True, id="leaves"),
+        pytest.param("RebootRequested", 0, False, {"phase": "Succeeded"}, True, id="done"),
+        pytest.param("RebootRequested", 0, False, {"namespace": "other"}, True, id="of-others"),
+        pytest.param("RebootIssued", 0, False, {}, True, id="rides-the-reboot"),
     ],
 )
 def test_pods_wait_for_a_reboot_unless_a_budget_holds_a_pod_that_waits_for_them(
-    reason, allowed, there, waits
+    reason, allowed, always, there, waits
 ):
     machine = node("one", labels={**BOOTING, INITIALIZED: "true"}, provider_id="aws:///z1/i-1")
     going = replace(
@@ -225,7 +227,7 @@ def test_pods_wait_for_a_reboot_unless_a_budget_holds_a_pod_that_waits_for_them(
         conditions=(Condition("Rebooting", "True", reason),),
     )
     (stays,) = pods(1, name="there", labels={"app": "web"})
-    budget = PodDisruptionBudget("default", "web", LabelSelector((("app", "web"),)), allowed)
+    budget = PodDisruptionBudget("default", "web", LabelSelector((("app", "web"),)), allowed, always)
     result = plan(machine, going, replace(running(stays, "one"), **there), budget, pods(1))
     assert used(result) == (["one"] if waits else [])
     assert len(result.new_nodes) == (0 if waits else 1)

@@ -41,6 +41,6 @@ class Blocking:
                     VerdictCode.SEVERAL_BUDGETS, f"pod {pod.key} has several disruption budgets: {names}"
                 )
             for budget in concerned:
-                if budget.disruptions_allowed < 1:
+                if budget.refuses(pod):
                     text = f"disruption budget {budget.key} allows no eviction of pod {pod.key}"
                     yield Verdict(VerdictCode.BUDGET_EXHAUSTED, text)

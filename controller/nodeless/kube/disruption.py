@@ -10,6 +10,7 @@ from nodeless.model.disruption import PodDisruptionBudget
 
 class BudgetSpec(msgspec.Struct):
     selector: Selector | None = None
+    unhealthyPodEvictionPolicy: str | None = None  # noqa: N815 - the API's name
 
 
 class BudgetStatus(msgspec.Struct):
@@ -33,5 +34,6 @@ def decode_budget(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
         document.metadata.name,
         label_selector(document.spec.selector),
         document.status.disruptionsAllowed,
+        document.spec.unhealthyPodEvictionPolicy == "AlwaysAllow",
     )
     return budget.key, (events.PodDisruptionBudgetSeen(budget),)

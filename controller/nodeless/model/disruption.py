@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nodeless.model.plan import PlannedNode
-from nodeless.model.pods import LabelSelector
+from nodeless.model.pods import LabelSelector, Pod
 
 
 class DisruptionReason(StrEnum):
@@ -75,10 +75,16 @@ class PodDisruptionBudget:
     name: str
     selector: LabelSelector | None
     disruptions_allowed: int = 0
+    always_evicts_unhealthy: bool = False
+    """Whether pods that are not Ready may leave at any time (`unhealthyPodEvictionPolicy: AlwaysAllow`)."""
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def refuses(self, pod: Pod) -> bool:
+        """Whether it keeps a pod that it selects from being evicted now."""
+        return self.disruptions_allowed < 1 and (pod.ready or not self.always_evicts_unhealthy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,9 @@ def counted_budget(manifest: Mapping[str, Any], snapshot: Snapshot) -> PodDisrup
         needed = _scaled(spec, _LOWER, len(selected))
     else:
         needed = 0
-    return replace(budget, disruptions_allowed=max(running - max(needed, 0), 0))
+    # Pods of manifests say nothing of their health: all count as Ready.
+    allowed = max(running - max(needed, 0), 0)
+    return replace(budget, disruptions_allowed=allowed, always_evicts_unhealthy=False)
 
 
 def _scaled(spec: Mapping[str, Any], member: str, pods: int) -> int:

@@ -377,9 +377,10 @@ def _of_budgets(snapshot: Snapshot) -> Iterator[Option]:
             if pod.namespace == budget.namespace
             and pod.node_name
             and pod.occupies
+            and budget.refuses(pod)
             and selects(budget.selector, pod.labels)
         ]
-        if budget.disruptions_allowed >= 1 or not selected:
+        if not selected:
             continue
 
         def apply(situation: Situation, key: str = key) -> Situation:

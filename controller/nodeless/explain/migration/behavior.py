@@ -340,9 +340,7 @@ def _blocked(snapshot: Snapshot, concerned: frozenset[str]) -> Iterator[Differen
             if snapshot.pods[key].namespace == budget.namespace
             and selects(budget.selector, snapshot.pods[key].labels)
         ]
-        running = [pod for pod in pods if pod.node_name]
-        if not running or budget.disruptions_allowed >= 1:
-            continue
+        running = [pod for pod in pods if pod.node_name and budget.refuses(pod)]
         for workload in sorted({workload_of(pod) for pod in running}):
             number = sum(workload_of(pod) == workload for pod in running)
             yield Difference(

@@ -166,9 +166,7 @@ def _held(snapshot: Snapshot, pod: Pod) -> bool:
         not stays
         and find_untolerated((REBOOT_FENCE,), pod.shape.tolerations) is not None
         and any(
-            budget.namespace == pod.namespace
-            and budget.disruptions_allowed < 1
-            and selects(budget.selector, pod.labels)
+            budget.namespace == pod.namespace and budget.refuses(pod) and selects(budget.selector, pod.labels)
             for budget in snapshot.disruption_budgets.values()
         )
     )
