@@ -304,6 +304,16 @@ def test_a_budget_that_allows_no_eviction_says_what_it_costs(tmp_path):
     assert patched([least], one["change"][0])[0]["spec"].keys() == {"selector", "maxUnavailable"}
 
 
+@pytest.mark.parametrize(("tolerated", "holds"), [("", False), ("node.kubernetes.io/unschedulable", True)])
+def test_a_budget_holds_no_node_for_a_pod_that_a_drain_leaves_alone(tmp_path, tolerated, holds):
+    metadata = {"name": "db", "namespace": "shop"}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
+    budget["spec"] = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}}
+    pod = a_pod("db-1", "n1", workload="db", tolerations=[{"operator": "Exists", "key": tolerated}])
+    made = advice(written(tmp_path, *THIN, pod, a_pod("web-1", "n3"), budget))
+    assert {one["node"] for one in made["heldNodes"]} == ({"n1"} if holds else set())
+
+
 @pytest.mark.parametrize(("ready", "costs"), [("True", True), ("False", False)])
 def test_a_budget_costs_nothing_that_always_allows_pods_to_leave_that_are_not_ready(tmp_path, ready, costs):
     policy = {"unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": {"matchLabels": {"app": "db"}}}

@@ -6,8 +6,11 @@ import pytest
 
 from nodeless.disruption.blocking import Blocking
 from nodeless.model import events
+from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.pods import Owner
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import Toleration
+from nodeless.nodeclaim.draining import CORDON, DISRUPTED
 from nodeless.state import apply
 from tests.disruption.world import BORN, a_budget, on
 
@@ -51,6 +54,32 @@ def test_two_budgets_block_a_pod_that_is_not_ready_whatever_they_say_of_such():
     verdict = blocking(*budgets).first_blocker(on("a", ready=False), BORN)
     assert verdict is not None
     assert verdict.code == "SeveralBudgets"
+
+
+@pytest.mark.parametrize("budgets", [("one",), ("one", "two")])
+@pytest.mark.parametrize(
+    ("key", "taint", "blocks"),
+    [
+        ("", DISRUPTED, False),
+        (DISRUPTED.key, DISRUPTED, False),
+        (CORDON.key, DISRUPTED, True),
+        ("", None, True),
+    ],
+)
+def test_a_pod_that_the_drain_leaves_alone_blocks_nothing_whatever_budgets_select_it(
+    budgets, key, taint, blocks
+):
+    guards = blocking(*(a_budget("app-a", name=name) for name in budgets))
+    daemons = on("a", shape={"tolerations": (Toleration(key, "Exists"),)})
+    assert (guards.first_blocker(daemons, BORN, taint) is not None) == blocks
+
+
+def test_an_annotation_protects_a_pod_that_the_drain_leaves_alone_all_the_same():
+    shape = {"tolerations": (Toleration("", "Exists"),)}
+    (pod,) = on("a", shape=shape, annotations={DO_NOT_DISRUPT: "true"})
+    verdict = blocking().first_blocker([pod], BORN, DISRUPTED)
+    assert verdict is not None
+    assert verdict.code == "PodProtected"
 
 
 def test_two_budgets_on_a_pod_block_for_the_api_server_refuses_such_evictions():

@@ -20,7 +20,7 @@ from nodeless.model.labels import (
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
-from nodeless.model.taints import Taint
+from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 from tests.disruption.world import (
@@ -81,6 +81,31 @@ def test_a_node_whose_pod_crashes_again_and_again_goes_where_its_budget_always_a
     others = node_of(POOL, "b"), on("b")
     seen = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", app="web", ready=False), others, budget)
     assert only_command(decide(seen)).claims == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("pool", "key", "goes"),
+    [
+        (POOL, "", True),
+        (POOL, "node.kubernetes.io/unschedulable", True),
+        (POOL, DISRUPTED_TAINT, False),
+        (a_node_pool(), "", True),
+        (a_node_pool(), "node.kubernetes.io/unschedulable", False),
+        (a_node_pool(), DISRUPTED_TAINT, True),
+    ],
+)
+def test_a_budget_on_daemons_keeps_their_node_only_where_its_drain_evicts_them(pool, key, goes):
+    """A drain leaves pods alone that tolerate its mark: a cordon on a Provisioner's node, else a taint."""
+    daemon = on(
+        "a",
+        app="agent",
+        owners=(Owner("apps/v1", "DaemonSet", "agent", controller=True),),
+        shape={"tolerations": (Toleration(key, "Exists"),)},
+    )
+    decisions = decide(cluster(pool, node_of(pool, "a"), daemon, a_budget("agent")))
+    assert [command.claims for command in decisions.commands] == [("a",)] * goes
+    if not goes:
+        assert verdict(decisions, "a").code == "BudgetExhausted"
 
 
 @pytest.mark.parametrize(("value", "commands"), [("true", 0), ("false", 1)])

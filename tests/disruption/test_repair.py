@@ -23,19 +23,22 @@ from nodeless.model.conditions import Condition
 from nodeless.model.instructions import AnnotateClaim, CreateClaim, DeleteClaim
 from nodeless.model.labels import (
     CAPACITY_TYPE,
+    DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
     DO_NOT_REPAIR,
     DRAIN_GRACE,
     NOT_BEFORE,
     ON_DEMAND,
     REBOOTED_FROM,
+    REBOOTING_TAINT,
     REBOOTS,
 )
 from nodeless.model.nodes import REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
+from nodeless.model.taints import Toleration
 from tests.disruption.test_commands import carried_out, replacement_of
-from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_command
+from tests.disruption.world import a_budget, a_node_pool, cluster, decide, node_of, on, only_command
 from tests.factories import a_node
 from tests.scheduling.factories import NOW, needs
 
@@ -133,6 +136,28 @@ def test_a_pod_that_blocks_is_passed_over_only_where_the_drain_is_bounded(grace,
     decisions = look(POOL, ill, pod, healthy(9), repair_policies=unbounded)
     assert len(decisions.commands) == commands
     if not commands:
+        assert decisions.verdicts["a"].code == "RepairBlocked"
+
+
+@pytest.mark.parametrize(
+    ("key", "boot_id", "action"),
+    [
+        (REBOOTING_TAINT, "one", "reboot"),
+        (DISRUPTED_TAINT, "one", None),
+        (REBOOTING_TAINT, "", None),
+        (DISRUPTED_TAINT, "", "replace"),
+    ],
+)
+def test_a_budget_counts_for_pods_that_the_drain_of_this_repair_evicts(key, boot_id, action):
+    """Without a boot id the node is replaced, and drained behind another taint."""
+    ill = xid("a", node={"boot_id": boot_id})
+    pod = on("a", cpu="500m", app="web", shape={"tolerations": (Toleration(key, "Exists"),)})
+    busy = [on(f"h{each}", cpu="700m") for each in range(9)]
+    reboots = RepairPolicy("AcceleratedHardwareReady", "False", 60.0, reason=".*XID48.*", action=REBOOT)
+    policies = (reboots, RepairPolicy("AcceleratedHardwareReady", "False", 60.0))
+    decisions = look(POOL, ill, pod, healthy(9), busy, a_budget("web"), repair_policies=policies)
+    assert [command.action for command in decisions.commands] == ([action] if action else [])
+    if not action:
         assert decisions.verdicts["a"].code == "RepairBlocked"
 
 

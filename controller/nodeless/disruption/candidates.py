@@ -27,6 +27,8 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Node, NodeCla
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import Taint
+from nodeless.nodeclaim.draining import drain_taint
 from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state.disruption_cost import disturbance_of, eviction_cost
 
@@ -119,11 +121,14 @@ class CandidateBuilder:
         self._prices, self._blocking = Prices(catalog, coverage), Blocking(snapshot)
         self._gangs = GangCosts(snapshot)
 
-    def candidate(self, claim: NodeClaim, node: Node, pool: Pool) -> Candidate:
-        """What there is to say about a node, whether it may be disrupted or not."""
+    def candidate(self, claim: NodeClaim, node: Node, pool: Pool, taint: Taint | None = None) -> Candidate:
+        """What there is to say about a node, whether it may be disrupted or not.
+
+        `taint` is the mark of its drain; None: that of a node that ends.
+        """
         pods = tuple(self._snapshot.pods_on(node.name))
         moving = tuple(pod for pod in pods if pod.reschedulable)
-        blocked = self._blocking.first_blocker(pods, self._now)
+        blocked = self._blocking.first_blocker(pods, self._now, taint or drain_taint(claim.pool))
         price, others = self._prices.of(claim, node, pool), self._gangs.of_others(moving)
         committed = self._prices.paid_by(claim, node, pool)
         return Candidate(claim, node, pool, moving, price, blocked, others, committed)

@@ -34,7 +34,7 @@ from nodeless.disruption.repair_policy import (
 from nodeless.disruption.replacement_lookup import replacement_for
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
-from nodeless.model.nodes import REBOOTING
+from nodeless.model.nodes import REBOOT_FENCE, REBOOTING, Node, NodeClaim
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.draining import grace_of
 from nodeless.nodeclaim.rebooting import rebooted_at, reboots_of
@@ -107,7 +107,8 @@ def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
             continue
         due = ailment(node, context.now, context.policy.repairs_by, rebooted_at(claim))
         if due is not None:
-            found[name] = (making.candidate(claim, node, pool), due)
+            taint = REBOOT_FENCE if _may_reboot(claim, node, due, context.now) else None
+            found[name] = (making.candidate(claim, node, pool, taint), due)
     context.at.on()
     return found
 
@@ -145,14 +146,13 @@ def _refusal(context: DisruptionContext, candidate: Candidate, found: Ailment, l
     return resting and Verdict(resting.code, f"broken ({found}), but {resting.message}")
 
 
-def _may_reboot(context: DisruptionContext, candidate: Candidate, found: Ailment) -> bool:
-    fresh = len(reboots_of(candidate.claim, context.now)) < MOST_REBOOTS
-    return found.action == REBOOT and fresh and bool(candidate.node.boot_id)
+def _may_reboot(claim: NodeClaim, node: Node, found: Ailment, now: float) -> bool:
+    return found.action == REBOOT and len(reboots_of(claim, now)) < MOST_REBOOTS and bool(node.boot_id)
 
 
 def _command(context: DisruptionContext, candidate: Candidate, found: Ailment) -> Command | None:
     pods, price = len(candidate.pods), candidate.price or 0.0
-    if _may_reboot(context, candidate, found):
+    if _may_reboot(candidate.claim, candidate.node, found, context.now):
         text = f"broken: {found}; it is rebooted, {pods} pods move"
         return Command(
             DisruptionReason.UNHEALTHY,

@@ -17,7 +17,7 @@ from nodeless.model.labels import DISRUPTED_TAINT, DRAIN_GRACE, TERMINATION_TIME
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.numbers import whole_number
 from nodeless.model.pods import Pod
-from nodeless.model.pools import PROVISIONER
+from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
 from nodeless.model.workloads import workload_of
@@ -76,11 +76,15 @@ def grace_of(claim: NodeClaim) -> int | None:
 
 def last_drain(claim: NodeClaim, node: Node, now: float) -> Drain:
     """The drain of a node that is being deleted."""
-    taint = CORDON if is_v1alpha5(claim) else DISRUPTED
-    return Drain(taint, node.deletion_timestamp or now, deadline_of(claim))
+    return Drain(drain_taint(claim.pool), node.deletion_timestamp or now, deadline_of(claim))
 
 
-def _may_stay(pod: Pod, taint: Taint) -> bool:
+def drain_taint(pool: Reference) -> Taint:
+    """The mark of the drain of a pool's node: pods that tolerate it stay."""
+    return CORDON if pool.kind == PROVISIONER else DISRUPTED
+
+
+def may_stay(pod: Pod, taint: Taint) -> bool:
     """Whether the pod is static or tolerates the mark of the drain."""
     return pod.owned_by_node or find_untolerated((taint,), pod.shape.tolerations) is None
 
@@ -91,7 +95,7 @@ def _is_stuck(pod: Pod, now: float) -> bool:
 
 def delays_drain(pod: Pod, taint: Taint, now: float) -> bool:
     """Whether the drain must wait for the pod: not finished, not stuck, and without the right to stay."""
-    return not (pod.terminal or _is_stuck(pod, now) or _may_stay(pod, taint))
+    return not (pod.terminal or _is_stuck(pod, now) or may_stay(pod, taint))
 
 
 def requests_to_leave(
@@ -228,7 +232,7 @@ def attachments_of(snapshot: Snapshot, claim: NodeClaim, node: Node, now: float)
     staying = {
         snapshot.volume_claims[key].volume_name
         for pod in snapshot.pods_on(node.name)
-        if _is_stuck(pod, now) or _may_stay(pod, taint)
+        if _is_stuck(pod, now) or may_stay(pod, taint)
         for key in _volume_claims(pod)
         if key in snapshot.volume_claims
     }

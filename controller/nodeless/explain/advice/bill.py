@@ -11,6 +11,8 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
 from nodeless.model.nodes import Node
 from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.draining import drain_taint
+from nodeless.scheduling.capacity.in_flight_node import pool_of_node
 from nodeless.scheduling.capacity.pricing import priced
 
 #: Seconds of work for a cheaper plan in each try; the same in all, so that they compare.
@@ -45,9 +47,10 @@ def bill_anew(situation: Situation, wide: Catalog) -> Bill:
     blocking = Blocking(snapshot)
     leaving, held = [], []
     for name, node in sorted(snapshot.nodes.items()):
-        if not is_ours(snapshot, node):
+        pool = pool_of_node(node)
+        if pool is None or not is_ours(snapshot, node):
             continue
-        verdict = blocking.first_blocker(snapshot.pods_on(name), situation.now)
+        verdict = blocking.first_blocker(snapshot.pods_on(name), situation.now, drain_taint(pool))
         if verdict is None:
             leaving.append(name)
         else:
