@@ -1,6 +1,7 @@
 """Given a pool's disruption budgets, how many of its nodes may go at once, and when?"""
 
 import calendar
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeless.disruption import budgets
 from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed_disruptions, limit
 from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.conditions import Condition
@@ -15,7 +17,7 @@ from nodeless.model.labels import INITIALIZED
 from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.taints import Taint
-from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_command
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import NOW
 
 DISRUPTED = Taint("karpenter.sh/disrupted", "NoSchedule")
@@ -34,6 +36,40 @@ def test_dn_01_of_ten_empty_nodes_as_many_go_as_the_budget_allows(nodes, gone):
     left = [verdict for verdict in decisions.verdicts.values() if verdict.code == "Budget"]
     assert len(left) == 10 - gone
     assert all("0 of at most" in verdict.message for verdict in left)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How often each pool's budgets were asked about each reason."""
+    made = Counter()
+
+    def counted(pool, reason, nodes, now):
+        made[pool.key, reason] += 1
+        return allowed_disruptions(pool, reason, nodes, now)
+
+    monkeypatch.setattr(budgets, "allowed_disruptions", counted)
+    return made
+
+
+BROKEN = {"conditions": (Condition("Ready", "False", "", NOW - 3600),), "ready": False}
+
+
+@pytest.mark.parametrize(
+    ("reason", "refused", "node", "pods"),
+    [("Empty", 200, {}, 0), ("Underutilized", 200, {}, 1), ("Unhealthy", 40, BROKEN, 1)],
+)
+def test_a_pass_asks_the_budgets_of_a_pool_once_for_each_reason_however_many_nodes_they_hold(
+    asked, reason, refused, node, pods
+):
+    """Each answer counts all nodes of the pool: one for each node would be their number squared."""
+    pool = a_node_pool(budgets=(Budget("0", reasons=(reason,)),))
+    names = [f"n{number}" for number in range(refused)]
+    others = [node_of(pool, f"other{number}") for number in range(200 - refused)]
+    held = [(node_of(pool, name, node=node), on(name, pods)) for name in names]
+    decisions = decide(cluster(pool, held, others), node_repair=True)
+    assert sum(decisions.verdicts[name].code == "Budget" for name in names) == refused
+    assert asked[pool.key, reason] == 1
+    assert set(asked.values()) == {1}
 
 
 @pytest.mark.parametrize("schedule", ["when it suits", "99 0 * * *", "@never"])

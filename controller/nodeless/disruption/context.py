@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from nodeless.disruption.budgets import allowance
+from nodeless.disruption.budgets import Allowance, allowance
 from nodeless.disruption.candidates import Candidate, candidates
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.faults import AtWork
@@ -20,6 +20,7 @@ from nodeless.disruption.vertical_targets import with_vertical_targets
 from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.pods import Pod
+from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import with_running_choices
 from nodeless.scheduling.capacity.coverage import running_coverage
@@ -74,6 +75,7 @@ class DisruptionContext:
         self.kept = memory.held
         self.rate_limited_workloads = memory.rate_limited_workloads(snapshot, now)
         self._scheduled: ScheduledSnapshot | None = None
+        self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
         #: Names of nodes to which pods come by the commands of this pass.
         self.receiving: set[str] = set()
 
@@ -91,18 +93,20 @@ class DisruptionContext:
         self._scheduled = replace(before, snapshot=apply_command(before.snapshot, candidate, placements))
         self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
 
+    def allowance(self, pool: Pool, reason: DisruptionReason) -> Allowance:
+        """What a pool's budgets leave now for a reason."""
+        # Counts all nodes of the pool, and is asked for each of them that its budgets hold.
+        key = pool.key, reason
+        if key not in self._allowances:
+            self._allowances[key] = allowance(self.snapshot, pool, reason, self.now)
+        return self._allowances[key]
+
     def remaining_budgets(self, reason: DisruptionReason) -> dict[str, int]:
-        return {
-            key: allowance(self.snapshot, pool, reason, self.now).remaining
-            for key, pool in self.snapshot.pools.items()
-        }
+        return {key: self.allowance(pool, reason).remaining for key, pool in self.snapshot.pools.items()}
 
     def soon_left(self, reason: DisruptionReason) -> dict[str, int]:
         """What budgets leave in each pool once the nodes that began to leave a short while ago are gone."""
-        return {
-            key: allowance(self.snapshot, pool, reason, self.now).soon_remaining
-            for key, pool in self.snapshot.pools.items()
-        }
+        return {key: self.allowance(pool, reason).soon_remaining for key, pool in self.snapshot.pools.items()}
 
     def refuse(self, some: Iterable[Candidate], code: VerdictCode, message: str) -> None:
         for candidate in some:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 
-from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.consolidation import Consolidation
@@ -169,7 +168,7 @@ class DisruptionMethods(DisruptionContext):
             if coming := self.expected_pods(candidate):
                 self.refuse([candidate], VerdictCode.EXPECTING, f"{coming} pods are expected on it")
             elif left[candidate.pool.key] <= 0:
-                budget = allowance(self.snapshot, candidate.pool, DisruptionReason.EMPTY, self.now)
+                budget = self.allowance(candidate.pool, DisruptionReason.EMPTY)
                 self.refuse([candidate], VerdictCode.BUDGET, f"empty, but {budget}")
                 self.held[candidate.name] = candidate.price or 0.0
             else:
@@ -206,7 +205,7 @@ class DisruptionMethods(DisruptionContext):
         left = self.soon_left(DisruptionReason.UNDERUTILIZED)
         for candidate in some:
             if left[candidate.pool.key] <= 0:
-                budget = allowance(self.snapshot, candidate.pool, DisruptionReason.UNDERUTILIZED, self.now)
+                budget = self.allowance(candidate.pool, DisruptionReason.UNDERUTILIZED)
                 self.refuse([candidate], VerdictCode.BUDGET, str(budget))
         some = [candidate for candidate in some if not self.expected_pods(candidate)]
         search = self.consolidation(searches, sparing=sparing)

@@ -7,7 +7,6 @@ pods that block where the claim bounds its drain (`terminationGracePeriod`).
 
 from collections.abc import Sequence
 
-from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, claims_by_replacement
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.replacement_lookup import replacement_for
@@ -39,7 +38,7 @@ def replacement_commands(
             )
             continue
         if left[pool] <= 0:
-            budget = allowance(context.snapshot, some[0].pool, reason, context.now)
+            budget = context.allowance(some[0].pool, reason)
             context.refuse(some, VerdictCode.BUDGET, f"{reason.lower()}, but {budget}")
             continue
         command = _first(

@@ -11,7 +11,6 @@ annotations and a pool with too many broken nodes hold it back.
 
 from collections.abc import Iterator, Mapping
 
-from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import (
     Candidate,
     CandidateBuilder,
@@ -137,7 +136,7 @@ def _refusal(context: DisruptionContext, candidate: Candidate, found: Ailment, l
         return veto
     node, pool = candidate.node, candidate.pool
     if node.initialized and left <= 0:
-        budget = allowance(context.snapshot, pool, DisruptionReason.UNHEALTHY, context.now)
+        budget = context.allowance(pool, DisruptionReason.UNHEALTHY)
         return Verdict(VerdictCode.BUDGET, f"broken ({found}), but {budget}")
     bounded = found.grace is not None or grace_of(candidate.claim) is not None
     if candidate.blocked is not None and not bounded:

@@ -90,7 +90,7 @@ def _validate_command(context: DisruptionMethods, command: Command) -> Validatio
     allowed = _within_budgets(some, context.remaining_budgets(command.reason))
     if len(allowed) < len(some) and (command.replacements or not allowed):
         over = next(candidate for candidate in some if candidate not in allowed)
-        budget = allowance(context.snapshot, over.pool, command.reason, context.now)
+        budget = context.allowance(over.pool, command.reason)
         wanted = sum(candidate.pool.key == over.pool.key for candidate in some)
         refusal = Verdict(VerdictCode.BUDGET, f"node {over.node.name}: {budget}")
         return Validation(command, None, refusal, held=wanted <= budget.soon_remaining)
