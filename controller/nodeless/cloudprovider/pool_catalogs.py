@@ -1,4 +1,8 @@
-"""What each pool may buy now, and where its nodes find addresses, as a solve wants it."""
+"""What each pool may buy now, and where its nodes find addresses, as a solve wants it.
+
+An error that nobody expects, a defect, concerns the pool that meets it alone: that pool cannot be used, and
+its problem says so.
+"""
 
 from collections.abc import Iterable
 
@@ -8,6 +12,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
+from nodeless.scheduling.faults import one_line
 from nodeless.state import PoolUnusable, usable
 
 
@@ -26,7 +31,13 @@ async def pool_catalogs(
             catalog[key] = await cloud.billed_catalog(*seen, named)
         except (PoolUnusable, CloudError) as error:
             problems[key] = str(error)
+        except Exception as error:  # a defect must not keep the other pools from their nodes
+            problems[key] = _defect(error)
     return catalog, problems
+
+
+def _defect(error: Exception) -> str:
+    return f"its instance types cannot be listed ({one_line(error)}); hint: report this as a bug"
 
 
 async def pools_sold(
@@ -45,6 +56,8 @@ async def pools_sold(
             continue
         except CloudError as error:
             problems[key] = str(error)
+        except Exception as error:  # as in `pool_catalogs`
+            problems[key] = _defect(error)
     return sold, problems
 
 
