@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -255,12 +256,123 @@ def test_what_has_no_price_gets_none():
         ('{"volumes": {"regions": {"us-east-1": {"gp3": {"gib": NaN}}}}}', "gp3.gib: nan is not a price"),
     ],
 )
-def test_a_price_that_cannot_be_one_is_told_and_counts_as_not_known(given, fault):
+def test_a_price_that_cannot_be_one_is_told_and_the_bundled_one_stays(given, fault):
     book = read_book(given)
     assert any(fault in each for each in book.faults)
     offering = priced(a_type(), terms=replace(PLAIN, book=book))
-    assert part(offering, "volumes") is None
-    assert offering.price == 0.096
+    assert offering.price == priced(a_type()).price
+    assert told(offering)["volumes"] == ["AWS's EBS prices (2021-07-14)"]
+
+
+def test_a_price_that_cannot_be_one_counts_as_not_known_where_none_is_bundled():
+    book = read_book('{"volumes": {"regions": {"cn-north-1": {"gp3": {"gib": "0.5"}}}}}')
+    (fault,) = book.faults
+    assert fault.startswith(
+        "volumes.regions.cn-north-1.gp3.gib: '0.5' is not a price from 0 to 10; it is ignored"
+    )
+    there = Location("cn-north-1", public_addresses=False)
+    assert part(priced(a_type(), location=there, terms=replace(PLAIN, book=book)), "volumes") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (
+            {"volumes": {"regions": {"us-east-1": {"gp3": {"gb": 0.1}}}}},
+            "volumes.regions.us-east-1.gp3.gb: unknown member with the value 0.1; it is ignored; "
+            "hint: use gib, iops, throughput",
+        ),
+        (
+            {"volumes": {"us-east-1": {"gp3": {"gib": 0.1}}}},
+            "volumes.us-east-1: unknown member with the value {'gp3': {'gib': 0.1}}; it is ignored; "
+            "hint: use regions, date, name, source, unit",
+        ),
+        (
+            {"volumes": {"regions": {"eu-central-2": {"gp3": 0.1}}}},
+            "volumes.regions.eu-central-2.gp3: 0.1 is not an object; it is ignored; "
+            "hint: write an object with gib, iops, throughput",
+        ),
+        (
+            {"volumes": {"regions": {"us-east-1 ": {"gp3": {"gib": 0.1}}}}},
+            "volumes.regions.'us-east-1 ': unknown member with the value {'gp3': {'gib': 0.1}}; "
+            "it is ignored; hint: use the id of a region such as us-east-1",
+        ),
+        (
+            {"volumes": {"date": None}},
+            "volumes.date: None is not a day; it is ignored; hint: write for example 2026-12-01, or leave "
+            "it out",
+        ),
+        (
+            {"credits": {"t3": {"linux": 0.01}}},
+            "credits.t3: unknown member with the value {'linux': 0.01}; it is ignored; "
+            "hint: use families, date, name, source, unit",
+        ),
+        (
+            {"credits": {"families": {"t3": {"linux": "0.05"}}}},
+            "credits.families.t3.linux: '0.05' is not a price from 0 to 10; it is ignored; "
+            "hint: write a number without quotes, for example 0.08",
+        ),
+        (
+            {"credits": {"families": {"t3": {"linux": None}}}},
+            "credits.families.t3.linux: None is not a price from 0 to 10; it is ignored; "
+            "hint: write a number without quotes, for example 0.08",
+        ),
+        (
+            {"licenses": {"windows": 0.02}},
+            "licenses.windows: unknown member with the value 0.02; it is ignored; "
+            "hint: use systems, date, name, source, unit",
+        ),
+        (
+            {"baselines": {"families": {"t3.large": 20}}},
+            "baselines.families.'t3.large': unknown member with the value 20; it is ignored; "
+            "hint: use a family of T types such as t3",
+        ),
+        (
+            {"baselines": {"families": {"t3": {"large": 200}}}},
+            "baselines.families.t3.large: 200 is not a percentage from 0 to 100; it is ignored; "
+            "hint: write a number without quotes, for example 20",
+        ),
+        (
+            {"addresses": {"IPv4": 0.01}},
+            "addresses.IPv4: unknown member with the value 0.01; it is ignored; "
+            "hint: use ipv4, date, name, source, unit",
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_told_and_changes_nothing(given, fault):
+    book = read_book(json.dumps(given))
+    assert book.faults == (fault,)
+    assert replace(book, faults=()) == bundled_book()
+
+
+@pytest.mark.parametrize(
+    ("iops", "fault"),
+    [
+        (
+            [0.065, 0.046, 0.032, 0.02],
+            "[0.065, 0.046, 0.032, 0.02] has 4 tiers; it is ignored; hint: give at most 3",
+        ),
+        ([], "[] has no price; it is ignored; hint: give the price of an IOPS"),
+        ([0.065, "0.046"], "'0.046' is not a price"),
+    ],
+)
+def test_tiers_that_cannot_be_used_are_told_and_the_bundled_ones_stay(iops, fault):
+    book = read_book(json.dumps({"volumes": {"regions": {"us-east-1": {"io2": {"iops": iops}}}}}))
+    (told_of,) = book.faults
+    assert told_of.startswith(f"volumes.regions.us-east-1.io2.iops: {fault}")
+    assert book.volume("us-east-1", "io2") == bundled_book().volume("us-east-1", "io2")
+    much = with_disk(volume_type="io2", iops=70_000)
+    offering = priced(a_type(), much, terms=replace(PLAIN, book=book))
+    assert offering.price == priced(a_type(), much).price
+    assert told(offering)["volumes"] == ["AWS's EBS prices (2021-07-14)"]
+
+
+@pytest.mark.parametrize(("iops", "a_month"), [(0.05, 3500.0), ([0.05], 3500.0), ([0.05, 0.04], 3120.0)])
+def test_the_last_tier_that_is_given_holds_for_all_that_follow(iops, a_month):
+    given = {"volumes": {"regions": {"us-east-1": {"io2": {"gib": 0, "iops": iops}}}}}
+    terms = replace(PLAIN, book=read_book(json.dumps(given)))
+    offering = priced(a_type(), with_disk(volume_type="io2", iops=70_000), terms=terms)
+    assert part(offering, "volumes") == pytest.approx(a_month / 730)
 
 
 def told(offering):
@@ -341,7 +453,10 @@ def test_prices_of_ones_own_replace_the_bundled_ones():
 
 def test_the_bundled_book_is_sound_dated_and_knows_every_burstable_type():
     book = bundled_book()
-    assert not book.faults
+    # Laid over itself, it is judged as what users give.
+    again = read_book(files("nodeless.cloudprovider.billing").joinpath("book.json").read_text())
+    assert replace(again, given={}) == book
+    assert not again.faults
     assert all(book.dates.values())
     assert all(source.name and source.date for table in book.dates for source in book.sources(table, ("",)))
     burstable = [

@@ -1,26 +1,23 @@
 """The book of prices: what AWS charges for what comes with an instance, each table with its source and date.
 
 The distribution brings one (`book.json`); the setting `nodeless.priceBook` lays entries of the same form
-over it. What cannot be a price (no number, negative, absurdly high) is left out and told: then that part of
-a bill is not known, which is something else than free.
+over it. What cannot be used (an unknown member, no number, negative, absurdly high) is left out and told:
+the bundled price stays in force; where there is none, the part is not known, which is something else than
+free.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from nodeless.cloudprovider.billing.entries import usable_entries
 from nodeless.model.bill import PriceSource
 
-#: What no price of its unit comes near: dollars a month for a GiB, an IOPS, a MiB/s; dollars an hour.
-_HIGHEST = {"gib": 10.0, "iops": 5.0, "throughput": 10.0}
-_HIGHEST_AN_HOUR = 10.0
 #: The setting by which users give prices of their own.
 PRICE_BOOK = "nodeless.priceBook"
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 #: Regions that are billed in another currency.
 _OTHER_CURRENCY = ("cn-",)
 
@@ -55,7 +52,7 @@ class PriceBook:
     faults: tuple[str, ...] = ()
     """What was left out, and why."""
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What the setting lays over the bundled book."""
+    """What the setting lays over the bundled book: the entries that can be used."""
 
     def sources(self, table: str, *paths: tuple[str, ...]) -> tuple[PriceSource, ...]:
         """Where the entries at some paths of a table are from, each source once."""
@@ -65,8 +62,7 @@ class PriceBook:
         *above, last = path
         given = _table(self.given, table)
         if last in _table(given, *above):
-            date = given.get("date")
-            return PriceSource(PRICE_BOOK, date if isinstance(date, str) and _DATE.fullmatch(date) else "")
+            return PriceSource(PRICE_BOOK, given.get("date", ""))
         bundled = _bundled_document()[table]
         return PriceSource(bundled["name"], bundled["date"])
 
@@ -108,16 +104,17 @@ def read_book(text: str) -> PriceBook:
     if not isinstance(given, Mapping):
         faults.append("the price book is not a JSON object")
         given = {}
-    document = _laid_over(_bundled_document(), given, faults)
+    usable = usable_entries(given, faults)
+    document = _laid_over(_bundled_document(), usable)
     return PriceBook(
-        volumes=dict(_volumes(document, faults)),
-        credits=dict(_credits(document, faults)),
-        baselines=dict(_baselines(document, faults)),
-        licenses=dict(_licenses(document, faults)),
-        ipv4=_price(_table(document, "addresses").get("ipv4"), _HIGHEST_AN_HOUR, "addresses.ipv4", faults),
-        dates={name: str(_table(document, name).get("date", "")) for name in sorted(document)},
+        volumes=dict(_volumes(document)),
+        credits=dict(_credits(document)),
+        baselines=dict(_baselines(document)),
+        licenses=document["licenses"]["systems"],
+        ipv4=document["addresses"]["ipv4"],
+        dates={name: document[name]["date"] for name in sorted(document)},
         faults=tuple(faults),
-        given=given,
+        given=usable,
     )
 
 
@@ -130,88 +127,37 @@ def _bundled_document() -> dict[str, Any]:
     return document
 
 
-def _laid_over(
-    base: dict[str, Any], given: Mapping[str, Any], faults: list[str], at: str = ""
-) -> dict[str, Any]:
+def _laid_over(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Objects are merged member by member; whatever else is given replaces what was there."""
     result = dict(base)
     for name, value in given.items():
-        here = f"{at}{name}"
-        if not at and name not in base:
-            faults.append(f"{here}: no table of that name; hint: {', '.join(sorted(base))}")
-        elif isinstance(result.get(name), dict):
-            if isinstance(value, Mapping):
-                result[name] = _laid_over(result[name], value, faults, f"{here}.")
-            else:
-                faults.append(f"{here}: not an object; hint: write it as in the bundled book")
-        else:
-            result[name] = value
+        merged = isinstance(value, Mapping) and name in base
+        result[name] = _laid_over(base[name], value) if merged else value
     return result
 
 
 def _table(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    found: Any = document
+    found: Mapping[str, Any] = document
     for name in names:
-        found = found.get(name, {}) if isinstance(found, Mapping) else {}
-    return found if isinstance(found, Mapping) else {}
+        found = found.get(name, {})
+    return found
 
 
-def _price(value: object, highest: float, where: str, faults: list[str]) -> float | None:
-    """A price; None where there is none, and where it cannot be one."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= highest:
-        faults.append(
-            f"{where}: {value!r} is not a price from 0 to {highest:g}; the part counts as not known"
-        )
-        return None
-    return float(value)
+def _volumes(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], VolumePrices]]:
+    for region, kinds in document["volumes"]["regions"].items():
+        for kind, entry in kinds.items():
+            iops = entry.get("iops", ())
+            tiers = tuple(iops) if isinstance(iops, list | tuple) else (iops,)
+            yield (region, kind), VolumePrices(entry.get("gib"), tiers, entry.get("throughput"))
 
 
-def _volumes(
-    document: Mapping[str, Any], faults: list[str]
-) -> Iterator[tuple[tuple[str, str], VolumePrices]]:
-    for region, kinds in _table(document, "volumes", "regions").items():
-        for kind in _table({region: kinds}, region):
-            where = f"volumes.regions.{region}.{kind}"
-            entry = _table(kinds, kind)
-            yield (
-                (region, kind),
-                VolumePrices(
-                    _price(entry.get("gib"), _HIGHEST["gib"], f"{where}.gib", faults),
-                    _tiers(entry.get("iops"), where, faults),
-                    _price(entry.get("throughput"), _HIGHEST["throughput"], f"{where}.throughput", faults),
-                ),
-            )
+def _credits(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+    for family, systems in document["credits"]["families"].items():
+        for system, price in systems.items():
+            yield (family, system), price
 
 
-def _tiers(value: object, where: str, faults: list[str]) -> tuple[float, ...]:
-    if value is None:
-        return ()
-    listed = value if isinstance(value, list) else [value]
-    prices = [_price(each, _HIGHEST["iops"], f"{where}.iops", faults) for each in listed]
-    known = tuple(price for price in prices if price is not None)
-    return known if len(known) == len(prices) else ()
-
-
-def _credits(document: Mapping[str, Any], faults: list[str]) -> Iterator[tuple[tuple[str, str], float]]:
-    for family, systems in _table(document, "credits", "families").items():
-        for system, value in _table({family: systems}, family).items():
-            price = _price(value, _HIGHEST_AN_HOUR, f"credits.families.{family}.{system}", faults)
-            if price is not None:
-                yield (family, system), price
-
-
-def _baselines(document: Mapping[str, Any], faults: list[str]) -> Iterator[tuple[str, float]]:
-    for family, sizes in _table(document, "baselines", "families").items():
-        for size, value in _table({family: sizes}, family).items():
-            percent = _price(value, 100.0, f"baselines.families.{family}.{size}", faults)
-            if percent is not None:
-                yield f"{family}.{size}", percent
-
-
-def _licenses(document: Mapping[str, Any], faults: list[str]) -> Iterator[tuple[str, float]]:
-    for system, value in _table(document, "licenses", "systems").items():
-        price = _price(value, _HIGHEST_AN_HOUR, f"licenses.systems.{system}", faults)
-        if price is not None:
-            yield system, price
+def _baselines(document: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for family, sizes in document["baselines"]["families"].items():
+        for size, percent in sizes.items():
+            yield f"{family}.{size}", percent

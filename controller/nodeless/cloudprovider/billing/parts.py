@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from nodeless.cloudprovider.billing.book import PriceBook, VolumePrices
+from nodeless.cloudprovider.billing.entries import TIERS
 from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.launch.families import CUSTOM, GIB, family_of
 from nodeless.model import bill
@@ -28,8 +29,6 @@ from nodeless.model.resources import CPU
 #: What a gp3 volume has for the price of its size
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 FREE_IOPS, FREE_THROUGHPUT = 3_000, 125
-#: IOPS of a volume that each tier of io2 ends with.
-_TIERS = (32_000, 64_000)
 #: Families whose default is to be slowed down at the end of their credits.
 _STANDARD_BY_DEFAULT = ("t2",)
 _UNITS_OF_CPU = 1000
@@ -210,7 +209,7 @@ def _price_volume(device: BlockDevice, region: str, book: PriceBook) -> _VolumeP
 
 def _of_tiers(iops: int, prices: VolumePrices) -> float:
     """Dollars a month of IOPS, each tier at its own price."""
-    bounds = (0, *_TIERS)
+    bounds = (0, *TIERS)
     total = 0.0
     for number, price in enumerate(prices.iops):
         last = number == len(prices.iops) - 1
