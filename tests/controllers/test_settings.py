@@ -399,6 +399,47 @@ def test_rates_of_interruptions_reach_the_solver():
     )
 
 
+LONG = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("nodeFee", "1.7e308", "is not a number from 0 to 1000000"),
+        ("nodeFee", LONG, "is not a number from 0 to 1000000"),
+        ("evictionPrice", "1000001", "is not a number from 0 to 1000000"),
+        ("priceAdjustments", '[{"price": 1.7e308}]', "entry 0: price is 1.7e+308"),
+        ("priceAdjustments", f'[{{"percent": -{LONG}}}]', "entry 0: percent is -1000000000000000000..."),
+        ("priceAdjustments", '[{"dollars": -1000001}]', "entry 0: dollars is -1000001"),
+        ("priceAdjustments", '[{"percent": NaN}]', "entry 0: percent is nan"),
+        ("spotInterruptions", f'[{{"perMonth": {LONG}}}]', "entry 0: perMonth is 1000000000000000000"),
+        (
+            "commitments",
+            f'[{{"name": "x", "instanceTypes": ["m5.large"], "instances": {LONG}}}]',
+            "entry 0: instances is 1000000000000000000",
+        ),
+        (
+            "commitments",
+            '[{"name": "x", "dollarsPerHour": 1e7, "discountPercent": 0}]',
+            "entry 0: dollarsPerHour is 10000000.0",
+        ),
+        (
+            "commitments",
+            f'[{{"name": "x", "dollarsPerHour": 1, "discountPercent": {{"*": {LONG}}}}}]',
+            "entry 0: discountPercent of * is 1000000000000000000",
+        ),
+    ],
+)
+def test_a_figure_that_nobody_can_mean_is_told_and_the_other_settings_count(key, text, problem):
+    name = f"nodeless.{key}"
+    settings, faults = read_settings({**NAMED, name: text, "batchIdleDuration": "2s"})
+    (fault,) = faults
+    assert fault.key == name
+    assert problem in fault.problem
+    assert fault.hint
+    assert settings.batch_idle_seconds == 2.0
+
+
 SYSTEM = {"SYSTEM_NAMESPACE": "karpenter"}
 
 

@@ -44,6 +44,10 @@ def test_adjustments_follow_each_other():
     assert bought(cheaper, dearer) == ("c5.large", pytest.approx(0.055))
 
 
+def test_surcharges_that_follow_each_other_stay_finite():
+    assert bought(*[PriceAdjustment(percent=1e6)] * 100)[1] == 1_000_000
+
+
 def test_an_adjustment_of_one_pool_leaves_the_others_alone():
     adjustment = PriceAdjustment(pools=("other",), percent=-50)
     assert bought(adjustment, pools=[pool("default", weight=1), pool("other")])[1] == pytest.approx(0.09)

@@ -8,6 +8,8 @@ from math import fsum
 
 #: Hours of a month, as AWS counts them.
 HOURS_A_MONTH = 730
+#: What no price, fee or amount that users give comes near; sums of such figures stay finite.
+HIGHEST_FIGURE = 1_000_000
 INSTANCE = "instance"
 LICENSE = "license"
 CREDITS = "CPU credits"

@@ -9,6 +9,8 @@ A commitment is an object with a `name` and either `instances` (Reserved Instanc
 `instanceTypes`, with `sizeFlexible` of its family) or `dollarsPerHour` and `discountPercent` (a Savings
 Plan; a number, or an object of numbers by instance type), and any of `instanceTypes`, `zones`, `region`,
 `from` and `until` (days or RFC 3339 times).
+
+No figure is higher than `HIGHEST_FIGURE`, so that sums of them stay finite.
 """
 
 import json
@@ -18,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from nodeless.api.times import parse_time
+from nodeless.model.bill import HIGHEST_FIGURE
 from nodeless.model.commitments import Commitment
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import packing_defect
@@ -40,6 +43,8 @@ _COMMITMENT_MEMBERS = (
     "name", "instanceTypes", "zones", "region", "instances", "sizeFlexible", "dollarsPerHour",
     "discountPercent", "from", "until",
 )  # fmt: skip
+#: Digits of a figure in a message.
+_LONGEST_FIGURE = 20
 T = TypeVar("T")
 _EXAMPLE = 'write for example [{"instanceTypes": ["m5.*"], "percent": -20}]'
 
@@ -58,13 +63,13 @@ def packing(text: str) -> str:
 
 
 def amount(text: str) -> float:
-    """A finite number from 0 on."""
+    """A number from 0 to `HIGHEST_FIGURE`."""
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 <= number < math.inf:
-        raise UnusableValue("is not a number of 0 or more", "write for example 0.01")
+    if not 0 <= number <= HIGHEST_FIGURE:
+        raise UnusableValue(f"is not a number from 0 to {HIGHEST_FIGURE}", "write for example 0.01")
     return number
 
 
@@ -199,4 +204,8 @@ def _strings(value: Any, name: str) -> tuple[str, ...]:
 def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is not a number; hint: write it without quotes")  # noqa: TRY004
+    if not -HIGHEST_FIGURE <= value <= HIGHEST_FIGURE:
+        shown = str(value)
+        shown = shown if len(shown) <= _LONGEST_FIGURE else f"{shown[:_LONGEST_FIGURE]}..."
+        raise ValueError(f"{name} is {shown}; hint: at most {HIGHEST_FIGURE} is allowed")
     return float(value)

@@ -5,8 +5,8 @@ For an offering of list price w the adjustments that match it are applied in the
     w <- price                          where the adjustment gives a price
     w <- w * (1 + percent / 100) + dollars      otherwise,
 
-never below zero, and the fee per node is added last. The result stands in the place of the list
-price everywhere: in the choice of types, in the plan's cost, in its bound.
+never below zero nor above `HIGHEST_FIGURE`, and the fee per node is added last. The result stands in the
+place of the list price everywhere: in the choice of types, in the plan's cost, in its bound.
 
 Example: `PriceAdjustment(pools=("batch",), capacity_types=("on-demand",), percent=-28.0)` is a
 savings plan that covers one pool.
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from nodeless.model.bill import Bill
+from nodeless.model.bill import HIGHEST_FIGURE, Bill
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.pools import Pool
@@ -69,6 +69,8 @@ class PriceAdjustment:
         price = self.price
         if price is None:
             price = max(0.0, offering.price * (1 + self.percent / 100) + self.dollars)
+            # Surcharges follow each other: many of them together must not make a price infinite.
+            price = min(price, HIGHEST_FIGURE)
         return offering.at_price(price, offering.bill)
 
 
