@@ -440,6 +440,34 @@ def test_a_figure_that_nobody_can_mean_is_told_and_the_other_settings_count(key,
     assert settings.batch_idle_seconds == 2.0
 
 
+@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1,5", "", "+", "1e", "true"])
+@pytest.mark.parametrize("key", ["nodeless.nodeFee", "nodeless.burstableCPUUse"])
+def test_a_number_is_written_in_decimal_digits(key, text):
+    _, faults = read_settings({**NAMED, key: text})
+    assert [fault.key for fault in faults] == ([key] if text else [])
+
+
+@pytest.mark.parametrize(("text", "value"), [("1.5", 1.5), (".5", 0.5), ("2.", 2.0), ("+1e-2\n", 0.01)])
+def test_a_number_may_have_a_sign_and_an_exponent(text, value):
+    assert read(**{"nodeless.nodeFee": text}).node_fee == value
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(True, "True"), (1, "1"), (0.5, "0.5"), (["volumes"], "['volumes']"), ({"a": 1}, "{'a': 1}")],
+)
+@pytest.mark.parametrize("key", ["nodeless.nodeFee", "nodeless.commitments", "nodeless.billParts", "mine"])
+def test_a_value_that_is_no_string_is_told_as_the_api_server_would(key, value, written):
+    settings, faults = read_settings({**NAMED, key: value, "batchIdleDuration": "2s"})
+    (fault,) = faults
+    assert fault.key == key
+    assert str(fault) == (
+        f"ConfigMap karpenter-global-settings, key {key}={written}: is not a string; "
+        "hint: the values of a ConfigMap are strings: write it in quotes, or as a block after |"
+    )
+    assert settings == GlobalSettings.from_config_map({**NAMED, "batchIdleDuration": "2s"})
+
+
 SYSTEM = {"SYSTEM_NAMESPACE": "karpenter"}
 
 

@@ -1,12 +1,11 @@
 """Readers of the settings that say what belongs to a node's bill."""
 
 import json
-import math
 from collections.abc import Mapping
 
 from nodeless.model.bill import PARTS
 from nodeless.model.quantity import QuantityError, parse_units
-from nodeless.operator.setting_values import UnusableValue
+from nodeless.operator.setting_values import UnusableValue, number
 
 _NONE = "none"
 
@@ -26,13 +25,10 @@ def bill_parts(text: str) -> frozenset[str]:
 
 def percent(text: str) -> float:
     """A number from 0 to 100."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 100:
+    figure = number(text)
+    if not 0 <= figure <= 100:
         raise UnusableValue("is not a percentage from 0 to 100", "write for example 60")
-    return number
+    return figure
 
 
 def memory(text: str) -> int:

@@ -20,6 +20,7 @@ _LONGEST = (2**63 - 1) / 1e9
 _MOST_DIGITS = 9
 #: Seconds; Karpenter v1 allows no less.
 _LEAST_REFRESH = 60.0
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+].*)?")
 BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
@@ -61,7 +62,7 @@ def _any_duration(value: str) -> float:
     if _DURATION.fullmatch(value) is None:
         raise UnusableValue("is not a duration", "write for example 10s or 1m30s")
     parts = _DURATION_PART.findall(value)
-    seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
+    seconds = sum(float(figure) * _DURATION_UNITS[unit] for figure, unit in parts)
     if seconds > _LONGEST:
         raise UnusableValue("is longer than any duration", "at most 2562047h")
     return float(seconds)
@@ -103,10 +104,10 @@ def optional_duration(value: str) -> float | None:
 
 def fraction(value: str) -> float:
     """A number from 0 to below 1."""
-    number = _number(value)
-    if not 0 <= number < 1:
+    figure = number(value)
+    if not 0 <= figure < 1:
         raise UnusableValue("must be a fraction from 0 to below 1", "0.075 is 7.5 percent")
-    return number
+    return figure
 
 
 def count(value: str) -> int:
@@ -120,10 +121,10 @@ def count(value: str) -> int:
 
 def positive(value: str) -> int:
     """A whole number above 0."""
-    number = count(value)
-    if number == 0:
+    whole = count(value)
+    if whole == 0:
         raise UnusableValue("must be above 0", "write for example 200")
-    return number
+    return whole
 
 
 def port(value: str) -> int:
@@ -168,12 +169,13 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return choice
 
 
-def _number(value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        return math.nan
-    return number
+def number(value: str) -> float:
+    """A number in decimal digits, as other tools read it too; NaN for any other text.
+
+    Python's `float` takes more: `1_0` as 10, and digits of all scripts.
+    """
+    value = value.strip()
+    return float(value) if _NUMBER.fullmatch(value) else math.nan
 
 
 def version(value: str) -> tuple[int, int, int]:

@@ -50,6 +50,7 @@ SETTINGS_NAME = "karpenter-global-settings"
 #: Karpenter v1 names its feature gates in one variable: `Drift=true,SpotToSpotConsolidation=false`.
 FEATURE_GATES = "FEATURE_GATES"
 _SETTING = "setting"
+_STRINGS_ONLY = "the values of a ConfigMap are strings: write it in quotes, or as a block after |"
 
 
 class SettingsError(Exception):
@@ -327,7 +328,7 @@ def read_settings(
         last: Where a value that cannot be used is taken from; without it, the default.
     """
     values: dict[str, Any] = {}
-    faults: list[Fault] = []
+    data, faults = _strings_of(data)
     gates = _gates(sources, faults)
     for name, setting in SETTINGS.items():
         value, where = _spell_setting(setting, data, sources, gates)
@@ -339,6 +340,23 @@ def read_settings(
             faults.append(Fault(setting.key, where, error.problem, error.hint))
             values[name] = setting.read(setting.default) if last is None else getattr(last, name)
     return GlobalSettings(**values), tuple(faults)
+
+
+def _strings_of(data: Mapping[str, str]) -> tuple[dict[str, str], list[Fault]]:
+    """The strings, and faults of what else a file has; the API server would refuse it.
+
+    A key without a value (`KEY:`) is an empty string to the API server.
+    """
+    strings: dict[str, str] = {}
+    faults: list[Fault] = []
+    given: Mapping[Any, Any] = data
+    for key, value in given.items():
+        if isinstance(key, str) and isinstance(value, str | None):
+            strings[key] = value or ""
+            continue
+        where = f"ConfigMap {SETTINGS_NAME}, key {key}={value!r}"
+        faults.append(Fault(str(key), where, "is not a string", _STRINGS_ONLY))
+    return strings, faults
 
 
 def overriding(setting: Setting, sources: ConfigSources) -> str:

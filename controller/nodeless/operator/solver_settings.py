@@ -14,7 +14,6 @@ No figure is higher than `HIGHEST_FIGURE`, so that sums of them stay finite.
 """
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
@@ -24,7 +23,7 @@ from nodeless.model.bill import HIGHEST_FIGURE
 from nodeless.model.commitments import Commitment
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.packing import packing_defect
-from nodeless.operator.setting_values import UnusableValue
+from nodeless.operator.setting_values import UnusableValue, number
 
 if TYPE_CHECKING:
     # The solver's arrays take long to load: the command line shows its help without them.
@@ -64,13 +63,10 @@ def packing(text: str) -> str:
 
 def amount(text: str) -> float:
     """A number from 0 to `HIGHEST_FIGURE`."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= HIGHEST_FIGURE:
+    figure = number(text)
+    if not 0 <= figure <= HIGHEST_FIGURE:
         raise UnusableValue(f"is not a number from 0 to {HIGHEST_FIGURE}", "write for example 0.01")
-    return number
+    return figure
 
 
 def adjustments(text: str) -> "tuple[PriceAdjustment, ...]":
