@@ -105,7 +105,6 @@ def test_volumes_cost_what_their_region_asks():
         (replace(CLASS, ami_family="Custom"), HERE, "those of the image"),
         (replace(CLASS, launch_template="mine"), HERE, "launch template mine"),
         (with_disk(volume_type="gp4"), HERE, "no price of gp4 in us-east-1"),
-        (with_disk(volume_type="gp3", throughput=500), Location("eu-west-1", False), "throughput of gp3"),
         (with_disk(volume_type="io2", iops=9), Location("sa-east-1", False), "no price of io2 in sa-east-1"),
         (CLASS, Location("cn-north-1", False), "no price of gp3 in cn-north-1"),
         (
@@ -121,6 +120,70 @@ def test_a_volume_without_a_price_is_not_known_and_never_free(node_class, locati
     assert missing.name == "volumes"
     assert why in missing.detail
     assert offering.price == 0.096
+
+
+def volumes_of(offering):
+    """What is known of the volumes in dollars a month with its words, and what is not known."""
+    parts = [each for each in offering.parts if each.name == "volumes"]
+    known = [(each.dollars * 730, each.detail) for each in parts if each.dollars is not None]
+    return known, [each.detail for each in parts if each.dollars is None]
+
+
+@pytest.mark.parametrize(
+    ("device", "given", "a_month", "words", "missing"),
+    [
+        (
+            {"volume_type": "gp3", "iops": 6000, "throughput": 250},
+            {"gib": 0.08, "iops": [0.005]},
+            8.0 + 15.0,
+            "100 GiB gp3",
+            ["/dev/xvda: no price of throughput of gp3 in il-central-1"],
+        ),
+        (
+            {"volume_type": "gp3", "iops": 6000, "throughput": 250},
+            {"gib": 0.08, "throughput": 0.04},
+            8.0 + 5.0,
+            "100 GiB gp3",
+            ["/dev/xvda: no price of IOPS of gp3 in il-central-1"],
+        ),
+        (
+            {"volume_type": "gp3", "iops": 6000, "throughput": 250},
+            {"gib": 0.08},
+            8.0,
+            "100 GiB gp3",
+            [
+                "/dev/xvda: no price of IOPS of gp3 in il-central-1",
+                "/dev/xvda: no price of throughput of gp3 in il-central-1",
+            ],
+        ),
+        (
+            {"volume_type": "gp3", "iops": 6000},
+            {"iops": [0.005]},
+            15.0,
+            "IOPS of gp3",
+            ["/dev/xvda: no price of GiB of gp3 in il-central-1"],
+        ),
+    ],
+)
+def test_what_is_known_of_a_volume_counts_and_what_is_missing_is_named(
+    device, given, a_month, words, missing
+):
+    book = read_book(json.dumps({"volumes": {"regions": {"il-central-1": {"gp3": given}}}}))
+    offering = priced(
+        a_type(), with_disk(**device), Location("il-central-1", False), replace(PLAIN, book=book)
+    )
+    assert volumes_of(offering) == ([(pytest.approx(a_month), words)], missing)
+    (known, *_) = [each for each in offering.parts if each.name == "volumes"]
+    assert [source.name for source in known.sources] == ["nodeless.priceBook"]
+
+
+def test_the_iops_of_a_volume_from_a_snapshot_count_although_its_size_is_not_known():
+    device = BlockDevice("/dev/xvda", snapshot_id="snap-1", volume_type="io1", iops=1000)
+    offering = priced(a_type(), replace(CLASS, block_devices=(device,)))
+    assert volumes_of(offering) == (
+        [(pytest.approx(65.0), "IOPS of io1")],
+        ["/dev/xvda: its snapshot's size"],
+    )
 
 
 def test_one_unknown_volume_leaves_the_others_counted():

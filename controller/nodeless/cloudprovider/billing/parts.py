@@ -12,7 +12,7 @@ Example: a t3a.nano has 2 vCPUs with a baseline of 5 % each. Full, it pays (2 - 
 an hour on top of its 0.0047.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
 
@@ -152,59 +152,66 @@ def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[Bi
     if not devices:
         yield BillPart(bill.VOLUMES, None, f"those of the image of family {node_class.ami_family or CUSTOM}")
         return
-    priced = [(device, _price_volume(device, region, book)) for device in devices]
-    known = [(device, price) for device, price in priced if not isinstance(price, str)]
+    priced = [_price_volume(device, region, book) for device in devices]
+    known = [volume for volume in priced if volume.entries]
     if known:
-        total = fsum(price.dollars for _, price in known) / HOURS_A_MONTH
-        entries = [
-            ("regions", region, _kind(device), entry) for device, price in known for entry in price.entries
-        ]
-        sources = book.sources("volumes", *entries)
-        yield BillPart(bill.VOLUMES, total, _describe_devices(device for device, _ in known), sources)
-    for device, price in priced:
-        if isinstance(price, str):
-            yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {price}")
+        total = fsum(volume.dollars for volume in known) / HOURS_A_MONTH
+        entries = [("regions", region, volume.kind, entry) for volume in known for entry in volume.entries]
+        words = ", ".join(volume.words for volume in known)
+        yield BillPart(bill.VOLUMES, total, words, book.sources("volumes", *entries))
+    for device, volume in zip(devices, priced, strict=True):
+        for reason in volume.missing:
+            yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class _VolumePrice:
-    """Dollars a month, and by which entries of its kind of volumes."""
+    """What is known of a volume's price, and what is not."""
 
+    kind: str
     dollars: float
+    """A month, of the figures whose price is known."""
     entries: tuple[str, ...]
+    """By which entries of its kind of volumes."""
+    words: str
+    missing: tuple[str, ...] = ()
+    """Why the others are not known."""
 
 
-def _kind(device: BlockDevice) -> str:
+def _price_volume(device: BlockDevice, region: str, book: PriceBook) -> _VolumePrice:
     # EC2's own default in a launch template; gp2, unlike the console's.
-    return device.volume_type or "gp2"
-
-
-def _describe_devices(devices: Iterable[BlockDevice]) -> str:
-    return ", ".join(f"{-(-(device.volume_size or 0) // GIB)} GiB {_kind(device)}" for device in devices)
-
-
-def _price_volume(device: BlockDevice, region: str, book: PriceBook) -> _VolumePrice | str:
-    """What a volume costs, or why that is not known."""
-    kind = _kind(device)
-    prices = book.volume(region, kind)
-    if prices is None or prices.gib is None:
-        return f"no price of {kind} in {region or _NO_REGION}"
+    kind = device.volume_type or "gp2"
+    prices, where = book.volume(region, kind), region or _NO_REGION
+    if prices is None:
+        return _VolumePrice(kind, 0.0, (), "", (f"no price of {kind} in {where}",))
+    dollars: list[float] = []
+    entries: list[str] = []
+    missing: list[str] = []
+    words = f"IOPS of {kind}"
     if device.volume_size is None:
-        return "its snapshot's size"
-    total, entries = -(-device.volume_size // GIB) * prices.gib, ["gib"]
+        missing.append("its snapshot's size")
+    elif prices.gib is None:
+        missing.append(f"no price of GiB of {kind} in {where}")
+    else:
+        size = -(-device.volume_size // GIB)
+        words = f"{size} GiB {kind}"
+        dollars.append(size * prices.gib)
+        entries.append("gib")
     more = max(0, (device.iops or 0) - (FREE_IOPS if kind == "gp3" else 0))
-    if more:
-        if not prices.iops:
-            return f"no price of IOPS of {kind} in {region}"
-        total += _of_tiers(more, prices)
+    if more and not prices.iops:
+        missing.append(f"no price of IOPS of {kind} in {where}")
+    elif more:
+        dollars.append(_of_tiers(more, prices))
         entries.append("iops")
     faster = max(0, (device.throughput or 0) - FREE_THROUGHPUT) if kind == "gp3" else 0
     if faster:
         if prices.throughput is None:
-            return f"no price of throughput of {kind} in {region}"
-        total += faster * prices.throughput
-        entries.append("throughput")
-    return _VolumePrice(total, tuple(entries))
+            missing.append(f"no price of throughput of {kind} in {where}")
+        else:
+            words = words if entries else f"throughput of {kind}"
+            dollars.append(faster * prices.throughput)
+            entries.append("throughput")
+    return _VolumePrice(kind, fsum(dollars), tuple(entries), words, tuple(missing))
 
 
 def _of_tiers(iops: int, prices: VolumePrices) -> float:
