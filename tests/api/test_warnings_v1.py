@@ -72,3 +72,16 @@ def test_user_data_may_have_variables_and_tags_of_its_own() -> None:
 
     assert warnings(ec2_node_class(userData=script)) == []
     assert warnings(node_template(userData=script)) == []
+
+
+@pytest.mark.parametrize("kind", ["io1", "io2"])
+def test_a_volume_that_ec2_makes_only_with_iops_is_warned_of_without_them(kind: str) -> None:
+    def told(**figures: int) -> list[str]:
+        ebs = {"volumeSize": "20Gi", "volumeType": kind, **figures}
+        node_class = ec2_node_class(blockDeviceMappings=[{"deviceName": "/dev/xvda", "ebs": ebs}])
+        return [each for each in warnings(node_class) if "ebs" in each]
+
+    assert told(iops=3000) == []
+    (warning,) = told()
+    assert warning.startswith("spec.blockDeviceMappings[0].ebs: ")
+    assert f"needs iops: EC2 refuses {kind} volumes without it; hint: for example iops: 3000" in warning

@@ -82,7 +82,6 @@ def test_a_price_is_the_instance_and_its_root_volume():
         ({"volume_type": "io2", "iops": 70_000}, 12.5 + 32_000 * 0.065 + 32_000 * 0.046 + 6_000 * 0.032),
         ({"volume_type": "st1"}, 4.5),
         ({"volume_type": "sc1"}, 1.5),
-        ({"volume_type": "standard"}, 5.0),
     ],
 )
 def test_volumes_cost_by_type_size_iops_and_throughput(device, a_month):
@@ -183,6 +182,21 @@ def test_the_iops_of_a_volume_from_a_snapshot_count_although_its_size_is_not_kno
     assert volumes_of(offering) == (
         [(pytest.approx(65.0), "IOPS of io1")],
         ["/dev/xvda: its snapshot's size"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "a_month", "missing"),
+    [
+        ("io1", 12.5, "its IOPS (EC2 makes no io1 volume without iops)"),
+        ("io2", 12.5, "its IOPS (EC2 makes no io2 volume without iops)"),
+        ("standard", 5.0, "its I/O requests (charged by the million)"),
+    ],
+)
+def test_what_a_volume_costs_besides_its_size_is_not_known_and_never_free(kind, a_month, missing):
+    assert volumes_of(priced(a_type(), with_disk(volume_type=kind))) == (
+        [(pytest.approx(a_month), f"100 GiB {kind}")],
+        [f"/dev/xvda: {missing}"],
     )
 
 

@@ -11,6 +11,8 @@ from nodeless.api.rule_codes import RuleCode
 
 #: Operations per second that EC2 grants a volume of each type (EBS volume types, User Guide).
 _IOPS = {"gp3": (3000, 80_000), "io1": (100, 64_000), "io2": (100, 256_000)}
+#: Types of which EC2 makes no volume without a figure of these (CreateVolume, EC2 API Reference).
+NEEDS_IOPS = ("io1", "io2")
 #: MiB per second; other types have no such setting.
 _THROUGHPUT = {"gp3": (125, 2000)}
 
@@ -53,6 +55,9 @@ def volume_warnings(mappings: Any, path: str) -> Iterator[FieldError]:
         if isinstance(ebs, Mapping):
             where = at(at(path, position), "ebs")
             kind = ebs.get("volumeType")
+            if kind in NEEDS_IOPS and ebs.get("iops") is None:
+                message = f"needs iops: EC2 refuses {kind} volumes without it"
+                yield warning(where, ebs, message, "for example iops: 3000", code=RuleCode.VOLUME_SETTING)
             yield from _figure(ebs, "iops", kind, _IOPS, where)
             yield from _figure(ebs, "throughput", kind, _THROUGHPUT, where)
 

@@ -421,7 +421,7 @@ RULES: Mapping[RuleCode, Rule] = {
     ),
     RuleCode.VOLUME_SETTING: _warning(
         "EC2 would reject this value for this type of volume.",
-        "Write a value within the bounds that the message names, or remove it.",
+        "Write a value within the bounds that the message names, or remove it; add one that the type needs.",
         "spec:\n  blockDeviceMappings:\n  - deviceName: /dev/xvda\n    ebs: {volumeType: gp2, volumeSize: 50Gi, throughput: 500}\n",
         CLASS,
     ),

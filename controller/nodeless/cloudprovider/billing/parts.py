@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
 
+from nodeless.api.settings_warnings import NEEDS_IOPS
 from nodeless.cloudprovider.billing.book import PriceBook, VolumePrices
 from nodeless.cloudprovider.billing.entries import TIERS
 from nodeless.cloudprovider.billing.terms import BillTerms
@@ -29,6 +30,8 @@ from nodeless.model.resources import CPU
 #: What a gp3 volume has for the price of its size
 #: (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
 FREE_IOPS, FREE_THROUGHPUT = 3_000, 125
+#: The kind of volumes for whose I/O requests AWS charges: how many there will be is not known.
+_CHARGED_BY_REQUEST = "standard"
 #: Families whose default is to be slowed down at the end of their credits.
 _STANDARD_BY_DEFAULT = ("t2",)
 _UNITS_OF_CPU = 1000
@@ -203,6 +206,10 @@ def _price_volume(device: BlockDevice, region: str, book: PriceBook) -> _VolumeP
     elif more:
         dollars.append(_of_tiers(more, prices))
         entries.append("iops")
+    if kind in NEEDS_IOPS and not device.iops:
+        missing.append(f"its IOPS (EC2 makes no {kind} volume without iops)")
+    if kind == _CHARGED_BY_REQUEST:
+        missing.append("its I/O requests (charged by the million)")
     faster = max(0, (device.throughput or 0) - FREE_THROUGHPUT) if kind == "gp3" else 0
     if faster:
         if prices.throughput is None:
