@@ -107,7 +107,7 @@ def test_volumes_cost_what_their_region_asks():
         (with_disk(volume_type="io2", iops=9), Location("sa-east-1", False), "no price of io2 in sa-east-1"),
         (CLASS, Location("cn-north-1", False), "no price of gp3 in cn-north-1"),
         (
-            replace(CLASS, block_devices=(BlockDevice("/dev/sdb", snapshot_id="snap-1"),)),
+            replace(CLASS, block_devices=(BlockDevice("/dev/xvda", snapshot_id="snap-1"),)),
             HERE,
             "snapshot's size",
         ),
@@ -200,9 +200,30 @@ def test_what_a_volume_costs_besides_its_size_is_not_known_and_never_free(kind, 
     )
 
 
+@pytest.mark.parametrize(
+    ("family", "device", "missing"),
+    [
+        ("AL2023", "/dev/xvda", []),
+        ("AL2023", "/dev/xvdb", ["/dev/xvda: the image's own size"]),
+        ("AL2023", "/dev/sda1", ["/dev/xvda: the image's own size"]),
+        ("Bottlerocket", "/dev/xvdb", ["/dev/xvda: the image's own size"]),
+        ("Ubuntu", "/dev/sda1", []),
+        ("Ubuntu", "/dev/sdb", ["/dev/sda1: the image's own size"]),
+        ("Windows2022", "/dev/xvda", ["/dev/sda1: the image's own size"]),
+        ("Custom", "/dev/sda1", []),
+        ("Custom", "/dev/xvda", []),
+        ("Custom", "/dev/sdb", ["the root volume of the image of family Custom"]),
+    ],
+)
+def test_a_root_volume_that_no_mapping_names_is_not_known_and_never_free(family, device, missing):
+    devices = (BlockDevice(device, 100 * GIB, "gp3"),)
+    offering = priced(a_type(), replace(CLASS, ami_family=family, block_devices=devices))
+    assert volumes_of(offering) == ([(pytest.approx(8.0), "100 GiB gp3")], missing)
+
+
 def test_one_unknown_volume_leaves_the_others_counted():
     node_class = replace(
-        CLASS, block_devices=(BlockDevice("a", 20 * GIB, "gp3"), BlockDevice("b", GIB, "gp9"))
+        CLASS, block_devices=(BlockDevice("/dev/xvda", 20 * GIB, "gp3"), BlockDevice("b", GIB, "gp9"))
     )
     found = [each.dollars for each in priced(a_type(), node_class).parts if each.name == "volumes"]
     assert found == [pytest.approx(1.6 / 730), None]

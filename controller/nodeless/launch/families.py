@@ -25,7 +25,7 @@ class Family:
     """One family; the flags are those of most."""
 
     block_devices: tuple[BlockDevice, ...] = ()
-    """Disks where a node class gives none."""
+    """Disks where a node class gives none; the first one is the root volume."""
     ephemeral_device: str = ""
     """The device that holds pods' files; empty: that of the last mapping."""
     eni_limited_overhead: bool = True
@@ -40,6 +40,11 @@ class Family:
     """Its start-up can make one volume of the disks inside the host."""
     windows_build: str = ""
     """Build of Windows; empty: Linux."""
+
+    @property
+    def root_device(self) -> str:
+        """The device of the image's own root volume; empty: it is not known."""
+        return self.block_devices[0].device_name if self.block_devices else ""
 
     @property
     def os(self) -> str:

@@ -32,6 +32,8 @@ from nodeless.model.resources import CPU
 FREE_IOPS, FREE_THROUGHPUT = 3_000, 125
 #: The kind of volumes for whose I/O requests AWS charges: how many there will be is not known.
 _CHARGED_BY_REQUEST = "standard"
+#: Where images of families that are not known have their root volume.
+_USUAL_ROOTS = ("/dev/xvda", "/dev/sda1")
 #: Families whose default is to be slowed down at the end of their credits.
 _STANDARD_BY_DEFAULT = ("t2",)
 _UNITS_OF_CPU = 1000
@@ -148,7 +150,8 @@ def _address(node_class: NodeClass, location: Location, book: PriceBook) -> Iter
 
 
 def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[BillPart]:
-    devices = node_class.block_devices or family_of(node_class.ami_family).block_devices
+    family = family_of(node_class.ami_family)
+    devices = node_class.block_devices or family.block_devices
     if node_class.launch_template:
         yield BillPart(bill.VOLUMES, None, f"those of launch template {node_class.launch_template}")
         return
@@ -165,6 +168,12 @@ def _volumes(node_class: NodeClass, region: str, book: PriceBook) -> Iterator[Bi
     for device, volume in zip(devices, priced, strict=True):
         for reason in volume.missing:
             yield BillPart(bill.VOLUMES, None, f"{device.device_name}: {reason}")
+    # EC2 makes the image's root volume also where no mapping names it, in the image's own size and type.
+    roots = (family.root_device,) if family.root_device else _USUAL_ROOTS
+    if not any(device.device_name in roots for device in devices):
+        root = f"{family.root_device}: the image's own size"
+        unnamed = f"the root volume of the image of family {node_class.ami_family or CUSTOM}"
+        yield BillPart(bill.VOLUMES, None, root if family.root_device else unnamed)
 
 
 @dataclass(frozen=True, slots=True)
