@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.target import target
+from nodeless.model.bill import VOLUMES, Bill, BillPart
 from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import VerdictCode
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
@@ -38,6 +39,19 @@ def a_node(name, kind="a.xlarge", *, pool=NEVER_SPOT, pods=3, cpu="1", **fields)
     return [*node_of(pool, name, kind, types=BY_NAME, **fields), *on(name, pods, cpu)]
 
 
+def with_volumes(kinds, dollars):
+    """The types with volumes that no commitment pays."""
+    return tuple(
+        replace(
+            kind,
+            offerings=tuple(
+                each.billed(Bill(each.price, (BillPart(VOLUMES, dollars),))) for each in kind.offerings
+            ),
+        )
+        for kind in kinds
+    )
+
+
 def policy(*commitments):
     return DisruptionPolicy(solving=Policy(time_box=0.0, commitments=commitments))
 
@@ -57,6 +71,25 @@ def test_a_covered_node_is_not_replaced_by_a_cheaper_one():
     assert ended(decisions) == []
     assert decisions.verdicts["a"].code == VerdictCode.COMMITTED
     assert "paid for by reserved" in decisions.verdicts["a"].message
+
+
+def test_a_covered_node_goes_for_what_is_still_paid_of_it():
+    """A Reserved Instance pays no volume."""
+    types = with_volumes(TYPES, 0.2)
+    seen = cluster(NEVER_SPOT, a_node("a", pods=1), a_node("b", pods=2))
+    (command,) = decide(seen, reserved("a.xlarge", 2), types=types).commands
+    assert command.claims == ("a",)
+    assert not command.replacements
+    assert command.saving == pytest.approx(0.2)
+
+
+def test_a_covered_node_stays_of_which_hardly_anything_is_paid():
+    types = with_volumes(TYPES, 0.004)
+    seen = cluster(NEVER_SPOT, a_node("a", pods=1), a_node("b", pods=2))
+    decisions = decide(seen, reserved("a.xlarge", 2), types=types)
+    assert ended(decisions) == []
+    assert decisions.verdicts["a"].code == VerdictCode.COMMITTED
+    assert decisions.verdicts["a"].message.endswith("the other 0.0040 USD/h are not worth a command")
 
 
 def test_pods_move_from_what_costs_something_to_room_on_what_is_paid_for():
@@ -157,32 +190,39 @@ def test_budgets_hold_for_moves_into_commitments():
 
 
 @settings(max_examples=15, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@given(NODES, st.sampled_from([0.1, 0.4, 1.0, 3.0]), st.sampled_from([0, 30]))
-def test_moves_end_and_each_of_them_lowers_the_bill(nodes, dollars, discount):
+@given(
+    NODES,
+    st.sampled_from([0.1, 0.4, 1.0, 3.0]),
+    st.sampled_from([0, 30]),
+    st.sampled_from([0.0, 0.05, 0.5]),
+)
+def test_moves_end_and_each_of_them_lowers_the_bill(nodes, dollars, discount, volumes):
     """The bill of a Savings Plan for everything can be said without any of our code."""
     plan = Commitment("plan", dollars=dollars, discount=discount)
     covers = dollars / (1 - discount / 100)
+    types = with_volumes(FAMILY, volumes) if volumes else FAMILY
     seen = a_cluster(a_provisioner(), nodes)
-    bill = bill_of(seen, covers)
+    bill = bill_of(seen, covers, volumes)
     for _ in range(2 * len(nodes) + 2):
-        decisions = decide(seen, plan, types=FAMILY)
+        decisions = decide(seen, plan, types=types)
         if not decisions.commands:
             break
         # A node for what the scheduler leaves over is the one that was reckoned with, not the dearest.
         spilled = any(not each.replacements and each.price_after for each in decisions.commands)
-        after = carried_out(seen, decisions, FAMILY, intended=spilled)
+        after = carried_out(seen, decisions, types, intended=spilled)
         assert all(pod.node_name in after.nodes for pod in after.pods.values())
-        lower = bill_of(after, covers)
+        lower = bill_of(after, covers, volumes)
         saved = sum(command.saving for command in decisions.commands)
         assert lower <= bill - saved + 1e-5
         seen, bill = after, lower
-    assert not decide(seen, plan, types=FAMILY).commands
+    assert not decide(seen, plan, types=types).commands
 
 
-def bill_of(seen, covers):
-    """Spot in full, and of on-demand what the Savings Plan leaves."""
+def bill_of(seen, covers, volumes):
+    """Spot in full, of on-demand what the Savings Plan leaves, and the volumes."""
     prices = {kind.name: kind.offerings[-1].price for kind in FAMILY}
     listed = {ON_DEMAND: 0.0, SPOT: 0.0}
     for own in seen.nodes.values():
         listed[own.capacity_type] += prices[own.instance_type]
-    return listed[SPOT] / 2 + max(0.0, listed[ON_DEMAND] - covers)
+    paid = listed[SPOT] / 2 + max(0.0, listed[ON_DEMAND] - covers)
+    return paid + volumes * len(seen.nodes)

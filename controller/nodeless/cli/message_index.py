@@ -295,7 +295,7 @@ VERDICTS: Mapping[VerdictCode, tuple[str, str]] = {
         "Nothing.",
     ),
     VerdictCode.COMMITTED: (
-        "A Reserved Instance or Savings Plan pays for the node's instance whether it runs or not, so its end saves nothing.",
+        "A Reserved Instance or Savings Plan pays for the node's instance whether it runs or not, and the rest of its price is too little for a command.",
         "Nothing. If the commitment has ended or is larger than it should be, correct `nodeless.commitments`.",
     ),
     VerdictCode.CONSOLIDATION_DISABLED: (

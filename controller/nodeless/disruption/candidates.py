@@ -52,7 +52,9 @@ class Candidate:
     others: float = 0.0
     """Eviction costs of pods on other nodes that run together with one of its pods or not at all."""
     committed: str = ""
-    """The commitments that pay for its whole instance; empty: it costs something."""
+    """The commitments that pay for its whole instance; empty: it is paid for, at least in part."""
+    covered: float = 0.0
+    """US dollars an hour that commitments pay of it."""
 
     @property
     def name(self) -> str:
@@ -130,8 +132,8 @@ class CandidateBuilder:
         moving = tuple(pod for pod in pods if pod.reschedulable)
         blocked = self._blocking.first_blocker(pods, self._now, taint or drain_taint(claim.pool))
         price, others = self._prices.of(claim, node, pool), self._gangs.of_others(moving)
-        committed = self._prices.paid_by(claim, node, pool)
-        return Candidate(claim, node, pool, moving, price, blocked, others, committed)
+        committed, covered = self._prices.paid_by(claim, node, pool), self._prices.covered(claim)
+        return Candidate(claim, node, pool, moving, price, blocked, others, committed, covered)
 
 
 def claims_by_replacement(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
@@ -217,17 +219,24 @@ class Prices:
     def of(self, claim: NodeClaim, node: Node, pool: Pool) -> float | None:
         """The price of a node; None: its pool does not buy it, or nobody prices it."""
         price = self.at(pool.key, node.instance_type, node.zone, node.capacity_type)
-        return None if price is None else max(0.0, price - self._coverage.dollars(claim.name))
+        return None if price is None else max(0.0, price - self.covered(claim))
+
+    def covered(self, claim: NodeClaim) -> float:
+        """What commitments pay of a node."""
+        return self._coverage.dollars(claim.name)
 
     def paid_by(self, claim: NodeClaim, node: Node, pool: Pool) -> str:
-        """The commitments that pay for the whole instance of a node; empty: it costs something."""
+        """The commitments that pay for the whole instance of a node; empty: it is paid for, in part at least.
+
+        Its volumes, addresses and fees are never paid by commitments.
+        """
         parts = self._coverage.parts.get(claim.name)
         if not parts:
             return ""
         found = self._offerings.find(pool.key, node.instance_type, node.zone, node.capacity_type)
         whole = 0.0 if found is None else found.adjusted_instance_price
-        covered = self._coverage.dollars(claim.name)
-        return ", ".join(part.detail for part in parts) if covered >= whole * (1 - _ROUNDING) else ""
+        covers_it = self.covered(claim) >= whole * (1 - _ROUNDING)
+        return ", ".join(part.detail for part in parts) if covers_it else ""
 
     def at(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> float | None:
         """The price at which a pool, by key, buys such a node; None: it does not, or nobody prices it."""

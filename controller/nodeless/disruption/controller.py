@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 
+from nodeless.disruption.balance import least_saving
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.consolidation import Consolidation
@@ -135,14 +136,22 @@ class DisruptionMethods(DisruptionContext):
             return candidate.blocked
         if self.rate_limited_workloads and (rate_limited := self._rate_limited(candidate)) is not None:
             return rate_limited
-        if candidate.committed and not candidate.empty:
+        if candidate.committed and not candidate.empty and self._is_hardly_paid(candidate):
             text = f"its instance is paid for by {candidate.committed}, whether it runs or not"
+            if candidate.price:
+                text += f"; the other {candidate.price:.4f} USD/h are not worth a command"
             return Verdict(VerdictCode.COMMITTED, text)
         if candidate.price is None and not candidate.empty:  # an empty node goes, whatever it costs
             node = candidate.node
             text = f"the price of {node.instance_type} ({node.capacity_type}, {node.zone}) is not known"
             return Verdict(VerdictCode.PRICE_UNKNOWN, text)
         return None
+
+    def _is_hardly_paid(self, candidate: Candidate) -> bool:
+        """Whether what commitments leave of its price is less than a command must save."""
+        price = candidate.price or 0.0
+        least = least_saving([candidate], self.policy.least_saving)
+        return price <= least * (price + candidate.covered)
 
     def _rate_limited(self, candidate: Candidate) -> Verdict | None:
         for pod in candidate.pods:
