@@ -6,10 +6,13 @@ from functools import reduce
 import pytest
 
 from nodeless.explain.bill import pool_bills
+from nodeless.explain.fill import existing_nodes
 from nodeless.model.bill import Bill, BillPart
-from nodeless.model.events import ClaimSeen, PoolSeen
+from nodeless.model.events import ClaimSeen, NodeSeen, PoolSeen
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, EKS_CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from nodeless.model.nodes import Node
+from nodeless.model.plan import Plan
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.pricing import priced
@@ -90,3 +93,21 @@ def test_a_fee_gives_no_price_to_what_nobody_prices():
     catalog = priced(sold(price=0.0, available=False), [POOL], (), 0.02)
     (offering,) = catalog[POOL.key][0].offerings
     assert not offering.price_known
+
+
+@pytest.mark.parametrize(
+    ("labels", "capacity_type", "price"),
+    [
+        ({EKS_CAPACITY_TYPE: "SPOT"}, "spot", 0.04),
+        ({EKS_CAPACITY_TYPE: "ON_DEMAND"}, "on-demand", 0.1),
+        ({EKS_CAPACITY_TYPE: "CAPACITY_BLOCK"}, "reserved", None),
+        ({EKS_CAPACITY_TYPE: "SPOT", CAPACITY_TYPE: "on-demand"}, "on-demand", 0.1),
+        ({}, "", 0.1),
+    ],
+)
+def test_a_node_of_a_managed_node_group_costs_what_its_capacity_type_does(labels, capacity_type, price):
+    node = Node("theirs", labels={INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", **labels})
+    offerings = (Offering("us-east-1a", "spot", 0.04), Offering("us-east-1a", "on-demand", 0.1))
+    catalog = {POOL.key: (instance_type("m5.large", offerings=offerings),)}
+    (fill,) = existing_nodes(apply(claims(), NodeSeen(node)), catalog, Plan())
+    assert (fill.capacity_type, fill.price) == (capacity_type, price)

@@ -14,6 +14,7 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
     CAPACITY_TYPE,
     DISRUPTED_TAINT,
+    EKS_CAPACITY_TYPE,
     HOSTNAME,
     INSTANCE_TYPE,
     LOST_WORK,
@@ -174,6 +175,16 @@ def test_a_node_that_leaves_frees_what_it_used(change):
 def test_nodes_on_spot_use_nothing():
     seen = cluster(up("n1", capacity_type=SPOT, held=1), pods(1, "3", "14Gi"), POOL)
     assert covered(planned(seen, reserved("a.xlarge"))) == pytest.approx(0.22)
+
+
+@pytest.mark.parametrize(
+    ("group", "left"), [("SPOT", 1), ("CAPACITY_BLOCK", 1), ("ON_DEMAND", 0), ("UNKNOWN", 0)]
+)
+def test_nodes_of_managed_node_groups_use_commitments_on_demand_alone(group, left):
+    labels = {INSTANCE_TYPE: "a.xlarge", ZONE: "z1", EKS_CAPACITY_TYPE: group}
+    theirs = node("theirs", labels=labels, provider_id="")
+    found = running_coverage(cluster(theirs, NEVER_SPOT), {NEVER_SPOT.key: TYPES}, [reserved("a.xlarge")])
+    assert found.left == {"reserved": left}
 
 
 def test_nodes_that_are_not_ours_use_commitments_too():

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from nodeless.model.bill import BillPart
 from nodeless.model.commitments import Commitment
 from nodeless.model.instance_types import Catalog, InstanceType
-from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
+from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME, ZONE
 from nodeless.model.node_offerings import NodePrices
-from nodeless.model.nodes import Node, NodeClaim
+from nodeless.model.nodes import Node, NodeClaim, capacity_type_of
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.resources import PODS, Resources, subtract, total
@@ -148,7 +148,7 @@ def _existing_node(
     arriving: Iterable[Pod],
 ) -> NodeFill:
     pool = str(thing.pool) if isinstance(thing, NodeClaim) else _pool(labels)
-    zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
+    zone, capacity_type = labels.get(ZONE, ""), capacity_type_of(labels)
     listed, off = prices
     offering = listed.find(pool, thing.instance_type, zone, capacity_type)
     offering = offering.less(off) if offering is not None else None

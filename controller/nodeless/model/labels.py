@@ -115,6 +115,8 @@ CLUSTER_TAG_PREFIX = "kubernetes.io/cluster/"
 #: How EKS marks nodes that it makes itself: Fargate's, each for one pod, and those of its Auto Mode.
 COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
 FARGATE, AUTO_MODE = "fargate", "auto"
+#: Of nodes of managed node groups, instead of Karpenter's: ON_DEMAND, SPOT or CAPACITY_BLOCK.
+EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType"
 CLUSTER_NAME_TAG = "eks:eks-cluster-name"
 MANAGED_TEMPLATE_TAG = "karpenter.k8s.aws/cluster"
 

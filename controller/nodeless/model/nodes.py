@@ -6,13 +6,17 @@ from dataclasses import dataclass, field
 from nodeless.model.conditions import READY, Condition
 from nodeless.model.labels import (
     CAPACITY_TYPE,
+    EKS_CAPACITY_TYPE,
     INITIALIZED,
     INSTANCE_TYPE,
     LAUNCH_GROUP,
     LAUNCH_GROUP_SIZE,
+    ON_DEMAND,
     REBOOTING_TAINT,
     REGISTERED,
     REPLACES,
+    RESERVED,
+    SPOT,
     ZONE,
 )
 from nodeless.model.pods import Owner
@@ -42,6 +46,7 @@ __all__ = [
     "Instance",
     "Node",
     "NodeClaim",
+    "capacity_type_of",
 ]
 
 LAUNCHED = "Launched"
@@ -61,6 +66,13 @@ REBOOTING = "Rebooting"
 REBOOT_REQUESTED = "RebootRequested"
 #: Keeps pods off it from then until it is back.
 REBOOT_FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
+
+_EKS_CAPACITY_TYPES = {"ON_DEMAND": ON_DEMAND, "SPOT": SPOT, "CAPACITY_BLOCK": RESERVED}
+
+
+def capacity_type_of(labels: Mapping[str, str]) -> str:
+    """The capacity type by the labels of a node, Karpenter's or those of EKS; empty: it has none."""
+    return labels.get(CAPACITY_TYPE) or _EKS_CAPACITY_TYPES.get(labels.get(EKS_CAPACITY_TYPE, ""), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +196,7 @@ class Node:
 
     @property
     def capacity_type(self) -> str:
-        return self.labels.get(CAPACITY_TYPE, "")
+        return capacity_type_of(self.labels)
 
 
 @dataclass(frozen=True, slots=True)

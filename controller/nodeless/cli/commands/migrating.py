@@ -37,7 +37,16 @@ from nodeless.explain.report import Report, report
 from nodeless.explain.what_if import without_nodes
 from nodeless.explain.words import count, listed
 from nodeless.model import events
-from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, ON_DEMAND, PROVISIONER_NAME, RESERVED, SPOT, ZONE
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    EKS_CAPACITY_TYPE,
+    NODE_POOL,
+    ON_DEMAND,
+    PROVISIONER_NAME,
+    RESERVED,
+    SPOT,
+    ZONE,
+)
 from nodeless.model.nodes import Node
 from nodeless.model.plan import Plan
 from nodeless.model.pods import Pod
@@ -366,7 +375,7 @@ class _Migrating:
         labels = node.labels
         told = (
             labels.get(CAPACITY_TYPE)
-            or labels.get("eks.amazonaws.com/capacityType")
+            or labels.get(EKS_CAPACITY_TYPE)
             or labels.get("node.kubernetes.io/lifecycle", "")
         )
         capacity = _LIFECYCLES.get(told, told)

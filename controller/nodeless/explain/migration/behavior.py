@@ -14,6 +14,7 @@ from nodeless.model.labels import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,
+    EKS_CAPACITY_TYPE,
     NODE_POOL,
     PROVISIONER_NAME,
     ZONE,
@@ -33,7 +34,7 @@ _DELAY = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 _GROUP_LABELS = {
     "eks.amazonaws.com/nodegroup": NODE_POOL,
     "alpha.eksctl.io/nodegroup-name": NODE_POOL,
-    "eks.amazonaws.com/capacityType": CAPACITY_TYPE,
+    EKS_CAPACITY_TYPE: CAPACITY_TYPE,
     "node.kubernetes.io/lifecycle": CAPACITY_TYPE,
     PROVISIONER_NAME: NODE_POOL,
 }
