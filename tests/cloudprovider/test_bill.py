@@ -296,6 +296,20 @@ def test_windows_costs_what_aws_lists_for_it(name, cpus, linux, windows):
     assert linux + part(offering, "license") == pytest.approx(windows)
 
 
+@pytest.mark.parametrize(
+    ("family", "licensed", "platform"),
+    [
+        ("AL2023", "", "Linux/UNIX"),
+        ("AL2023", "Red Hat Enterprise Linux", "Red Hat Enterprise Linux"),
+        ("Windows2022", "", "Windows"),
+    ],
+)
+def test_a_bill_says_for_which_platform_it_is(family, licensed, platform):
+    node_class, location = replace(CLASS, ami_family=family), replace(HERE, platform=licensed)
+    (billed,) = bill_catalog((a_type(),), POOL.name, node_class, location, PLAIN)
+    assert {offering.platform for offering in billed.offerings} == {platform}
+
+
 def test_credits_on_windows_have_their_own_price():
     offering = priced(a_type("t3.large"), replace(CLASS, ami_family="Windows2022"))
     assert part(offering, "CPU credits") == pytest.approx((2 - 0.6) * 0.096)

@@ -317,7 +317,8 @@ def test_commitments_are_read_with_their_terms_and_reach_the_solver():
     text = """[
         {"name": "m7g", "instanceTypes": ["m7g.xlarge"], "instances": 20, "sizeFlexible": true,
          "region": "eu-central-1", "from": "2026-01-31", "until": "2027-01-31T12:00:00Z"},
-        {"name": "zonal", "instanceTypes": ["p5.48xlarge"], "instances": 1, "zones": ["eu-central-1a"]}
+        {"name": "zonal", "instanceTypes": ["p5.48xlarge"], "instances": 1, "zones": ["eu-central-1a"],
+         "platform": "Windows"}
     ]"""
     flexible = Commitment(
         "m7g",
@@ -328,7 +329,13 @@ def test_commitments_are_read_with_their_terms_and_reach_the_solver():
         start=parse_time("2026-01-31T00:00:00Z"),
         end=parse_time("2027-01-31T12:00:00Z"),
     )
-    zonal = Commitment("zonal", instance_types=("p5.48xlarge",), instances=1.0, zones=("eu-central-1a",))
+    zonal = Commitment(
+        "zonal",
+        instance_types=("p5.48xlarge",),
+        platform="Windows",
+        instances=1.0,
+        zones=("eu-central-1a",),
+    )
     policy = policy_of(read(**{"nodeless.commitments": text}))
     assert policy.commitments == (flexible, zonal)
     assert policy.at(parse_time("2027-02-01T00:00:00Z")).commitments == (zonal,)
@@ -372,6 +379,10 @@ def test_commitments_are_read_with_their_terms_and_reach_the_solver():
                 "until": "2026-01-01",
             },
             "it ends before it begins",
+        ),
+        (
+            {"name": "a", "instances": 1, "instanceTypes": ["m5.large"], "platform": "Linux"},
+            "platform is 'Linux'",
         ),
         ({"name": "a", "hours": 3}, "unknown member 'hours'"),
     ],

@@ -131,6 +131,25 @@ def test_a_commitment_of_a_region_covers_that_region_alone(region, zone, covered
     assert bool(cover([Commitment("plan", dollars=1, region=region)], [usage(zone=zone)]).parts) is covered
 
 
+@pytest.mark.parametrize(
+    ("commitment", "platform", "covered"),
+    [
+        (flexible(), "Linux/UNIX", True),
+        (reserved(), "Linux/UNIX", True),
+        (reserved(), "Windows", False),
+        (flexible(), "Windows", False),
+        (reserved(), "Red Hat Enterprise Linux", False),
+        (reserved(platform="Windows"), "Windows", True),
+        (reserved(platform="Windows"), "Linux/UNIX", False),
+        (reserved(platform="Linux/UNIX"), "Linux/UNIX", True),
+        (PLAN, "Windows", True),
+    ],
+)
+def test_reserved_instances_cover_their_platform_alone(commitment, platform, covered):
+    found = cover([commitment], [replace(usage(), platform=platform)])
+    assert bool(found.parts) == covered
+
+
 def test_only_what_is_left_is_used():
     assert off(cover([PLAN], [usage()], {"plan": 0.05})) == {("a", "plan"): 0.1}
     assert off(cover([PLAN], [usage()], {})) == {}
@@ -173,6 +192,17 @@ def test_a_commitment_for_what_nobody_can_buy_is_found():
         ({"instances": 1, "instance_types": ("m7g.large", "m7g.xlarge")}, "instanceTypes must be one type"),
         ({"instances": 0, "instance_types": ("m7g.large",)}, "its amount is 0"),
         ({"instances": 1, "instance_types": ("m7g.metal",), "size_flexible": True}, "no normalized size"),
+        ({"dollars": 1, "platform": "Windows"}, "platform is for instances"),
+        ({"instances": 1, "instance_types": ("m5.large",), "platform": "windows"}, "platform is 'windows'"),
+        (
+            {
+                "instances": 1,
+                "instance_types": ("m5.large",),
+                "platform": "SUSE Linux",
+                "size_flexible": True,
+            },
+            "for SUSE Linux are not size-flexible",
+        ),
         (
             {"instances": 1, "instance_types": ("m7g.large",), "size_flexible": True, "zones": ("z1",)},
             "is not size-flexible",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodeless.model.bill import COMMITMENTS, Bill, BillPart
+from nodeless.model.bill import COMMITMENTS, LICENSE, WINDOWS, Bill, BillPart
 from nodeless.model.commitments import Commitment
 from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
 from nodeless.model.instance_types import Offering
@@ -19,6 +19,8 @@ from nodeless.model.labels import (
     INSTANCE_TYPE,
     LOST_WORK,
     ON_DEMAND,
+    OS,
+    PROVISIONER_NAME,
     SPOT,
     ZONE,
 )
@@ -239,6 +241,47 @@ def test_commitments_pay_for_the_instance_alone():
     )
     assert launched(plan) == [("a.xlarge", ON_DEMAND, 0.01)]
     assert covered(plan) == pytest.approx(0.2)
+
+
+def billed_as(platform, types=TYPES, license_price=0.0):
+    parts = (BillPart(LICENSE, license_price),) if license_price else ()
+    return tuple(
+        replace(
+            kind,
+            offerings=tuple(each.billed(Bill(each.price, parts, platform)) for each in kind.offerings),
+        )
+        for kind in types
+    )
+
+
+WINDOWS_POOL = pool("windows", needs(CAPACITY_TYPE, "In", ON_DEMAND))
+SYSTEMS = {NEVER_SPOT.key: TYPES, WINDOWS_POOL.key: billed_as(WINDOWS, license_price=0.18)}
+
+
+@pytest.mark.parametrize(("platform", "prices"), [("", [0.0, 0.4]), (WINDOWS, [0.22, 0.0])])
+def test_reserved_instances_are_planned_for_their_platform_alone(platform, prices):
+    """Those for Windows pay the license, too."""
+    seen = snapshot(
+        pods(1, "3", "14Gi", selector={PROVISIONER_NAME: "default"}),
+        pods(1, "3", "14Gi", name="iis", selector={PROVISIONER_NAME: "windows"}),
+        NEVER_SPOT,
+        WINDOWS_POOL,
+    )
+    plan = solve(seen, SYSTEMS, Policy(commitments=(reserved("a.xlarge", 2, platform=platform),)))
+    found = {new.pool.name: round(new.price, 6) for new in plan.new_nodes}
+    assert [found["default"], found["windows"]] == prices
+
+
+@pytest.mark.parametrize(
+    ("labels", "left"),
+    [({OS: "windows"}, 0), ({OS: "linux"}, 1), ({}, 1), ({OS: "windows", PROVISIONER_NAME: "windows"}, 0)],
+)
+def test_nodes_use_reserved_instances_of_their_platform(labels, left):
+    theirs = node("theirs", labels={INSTANCE_TYPE: "a.xlarge", ZONE: "z1", **labels}, provider_id="")
+    seen = cluster(theirs, NEVER_SPOT, WINDOWS_POOL)
+    assert running_coverage(seen, SYSTEMS, [reserved("a.xlarge", platform=WINDOWS)]).left["reserved"] == left
+    linux = running_coverage(seen, SYSTEMS, [reserved("a.xlarge")])
+    assert linux.left["reserved"] == 1 - left
 
 
 def test_the_fee_of_a_node_is_paid_for_a_covered_one_too():

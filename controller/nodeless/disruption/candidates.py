@@ -234,7 +234,7 @@ class Prices:
         if not parts:
             return ""
         found = self._offerings.find(pool.key, node.instance_type, node.zone, node.capacity_type)
-        whole = 0.0 if found is None else found.adjusted_instance_price
+        whole = 0.0 if found is None else found.coverable_price
         covers_it = self.covered(claim) >= whole * (1 - _ROUNDING)
         return ", ".join(part.detail for part in parts) if covers_it else ""
 

@@ -17,6 +17,8 @@ VOLUMES = "volumes"
 ADDRESS = "public IPv4"
 ADJUSTMENTS = "adjustments"
 COMMITMENTS = "commitments"
+#: What an instance is billed as where its image says nothing else, in EC2's words; and one of Windows.
+LINUX, WINDOWS = "Linux/UNIX", "Windows"
 #: What settings call the parts that can be left out of a bill.
 LICENSES, CPU_CREDITS, EBS_VOLUMES, ADDRESSES = "licenses", "credits", "volumes", "addresses"
 PARTS = (LICENSES, CPU_CREDITS, EBS_VOLUMES, ADDRESSES)
@@ -68,6 +70,8 @@ class Bill:
 
     instance: float
     parts: tuple[BillPart, ...] = ()
+    platform: str = LINUX
+    """What EC2 bills the instance as: Reserved Instances are of one."""
 
     @property
     def total(self) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import fsum, isfinite
 
-from nodeless.model.bill import COMMITMENTS, BillPart, PriceSource
+from nodeless.model.bill import COMMITMENTS, LINUX, WINDOWS, BillPart, PriceSource
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import ON_DEMAND
 
@@ -23,6 +23,15 @@ COMMITMENTS_SOURCE = PriceSource("nodeless.commitments")
 #: has N times those of an `xlarge`.
 _UNITS = {"nano": 0.25, "micro": 0.5, "small": 1.0, "medium": 2.0, "large": 4.0, "xlarge": 8.0}
 _XLARGE = "xlarge"
+#: What Reserved Instances are sold for (EC2 API, `ProductDescription`), but for database servers.
+PLATFORMS = (
+    LINUX,
+    WINDOWS,
+    "Red Hat Enterprise Linux",
+    "Red Hat Enterprise Linux with HA",
+    "SUSE Linux",
+    "Ubuntu Pro",
+)
 _WILDCARDS = frozenset("*?[")
 #: Below this part of an hour nothing is left.
 _NOTHING = 1e-9
@@ -37,6 +46,8 @@ class Commitment:
         instance_types: Names of instance types; `*` and `?` are wildcards. A Reserved Instance names one.
         zones: Names of zones, for a Reserved Instance of a zone.
         region: Of which region; empty: of the cluster's.
+        platform: What instances a Reserved Instance covers are billed as, one of `PLATFORMS`; empty:
+            `Linux/UNIX`. A Savings Plan covers all.
         instances: How many instances of the type are reserved; None: a Savings Plan.
         size_flexible: Whether the instances are reserved for all sizes of the family together.
         dollars: US dollars an hour that are committed to; None: a Reserved Instance.
@@ -54,6 +65,7 @@ class Commitment:
     instance_types: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
     region: str = ""
+    platform: str = ""
     instances: float | None = None
     size_flexible: bool = False
     dollars: float | None = None
@@ -74,6 +86,8 @@ class Commitment:
             self._check_reserved()
         elif self.size_flexible:
             raise ValueError("sizeFlexible is for instances; hint: leave it out beside dollarsPerHour")
+        elif self.platform:
+            raise ValueError("platform is for instances; hint: a Savings Plan covers all, so leave it out")
         if not (isfinite(self.amount) and self.amount > 0):
             raise ValueError(f"its amount is {self.amount:g}; hint: a number above 0")
         for discount in (self.discount, *(percent for _, percent in self.discounts)):
@@ -87,6 +101,13 @@ class Commitment:
             raise ValueError(
                 "instanceTypes must be one type; hint: a Reserved Instance is of one, for example "
                 '["m7g.2xlarge"]; sizeFlexible covers the sizes of its family'
+            )
+        if self.platform and self.platform not in PLATFORMS:
+            raise ValueError(f"platform is {self.platform!r}; hint: use one of {', '.join(PLATFORMS)}")
+        if self.size_flexible and self.platform not in ("", LINUX):
+            raise ValueError(
+                f"Reserved Instances for {self.platform} are not size-flexible, only those for {LINUX} are; "
+                "hint: leave out sizeFlexible"
             )
         if self.size_flexible and normalized_units(self.instance_types[0]) is None:
             raise ValueError(f"{self.instance_types[0]} has no normalized size; hint: leave out sizeFlexible")
@@ -110,8 +131,10 @@ class Commitment:
             return "USD/h"
         return "normalized units" if self.size_flexible else "instances"
 
-    def concerns(self, instance_type: str, zone: str) -> bool:
-        """Whether it covers instances on demand of a type in a zone."""
+    def concerns(self, instance_type: str, zone: str, platform: str = LINUX) -> bool:
+        """Whether it covers instances on demand of a type in a zone, billed as a platform."""
+        if self.instances is not None and platform != (self.platform or LINUX):
+            return False
         if self.zones and zone not in self.zones:
             return False
         if self.region and not _is_in(zone, self.region):
@@ -164,7 +187,9 @@ class Usage:
     instance_type: str
     zone: str
     dollars: float
-    """Its price an hour, the instance's alone."""
+    """Its price an hour: the instance's and its license's."""
+    platform: str = LINUX
+    """What EC2 bills it as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +231,7 @@ def cover(
             if rest <= _NOTHING * commitment.amount:
                 break
             part = 1 - covered[usage.name]
-            if part <= _NOTHING or not commitment.concerns(usage.instance_type, usage.zone):
+            if part <= _NOTHING or not commitment.concerns(usage.instance_type, usage.zone, usage.platform):
                 continue
             whole = commitment.use(usage.instance_type, usage.dollars)
             if whole <= 0:
@@ -233,17 +258,15 @@ def part_off(dollars: float, name: str) -> BillPart:
 
 def covers_nothing(catalog: Catalog, commitments: Iterable[Commitment]) -> tuple[str, ...]:
     """Names of commitments that concern nothing which any pool may buy."""
-    sold: Collection[tuple[str, str]] = {
-        (kind.name, offering.zone)
+    sold: Collection[tuple[str, str, str]] = {
+        (kind.name, offering.zone, offering.platform)
         for kinds in catalog.values()
         for kind in kinds
         for offering in kind.offerings
         if offering.capacity_type == ON_DEMAND
     }
     return tuple(
-        commitment.name
-        for commitment in commitments
-        if not any(commitment.concerns(name, zone) for name, zone in sold)
+        commitment.name for commitment in commitments if not any(commitment.concerns(*each) for each in sold)
     )
 
 

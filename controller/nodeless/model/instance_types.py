@@ -8,6 +8,8 @@ from nodeless.model.bill import (
     ADJUSTMENTS,
     COMMITMENTS,
     INSTANCE,
+    LICENSE,
+    LINUX,
     NODE_FEE,
     NODE_FEE_SOURCE,
     Bill,
@@ -63,12 +65,17 @@ class Offering:
         return self.price if self.bill is None else self.bill.instance
 
     @property
-    def adjusted_instance_price(self) -> float:
-        """What the user pays for the instance alone, commitments left out: at least 0."""
+    def coverable_price(self) -> float:
+        """What commitments may cover of the price, with what they do cover: the instance and its license."""
         if self.bill is None:
             return self.price
-        adjusted = (part.dollars or 0.0 for part in self.bill.parts if part.name == ADJUSTMENTS)
-        return max(0.0, fsum((self.bill.instance, *adjusted)))
+        coverable = (part.dollars or 0.0 for part in self.bill.parts if part.name in (ADJUSTMENTS, LICENSE))
+        return max(0.0, fsum((self.bill.instance, *coverable)))
+
+    @property
+    def platform(self) -> str:
+        """What EC2 bills the instance as: `Linux/UNIX`, `Windows`, `Red Hat Enterprise Linux` and so on."""
+        return LINUX if self.bill is None else self.bill.platform
 
     @property
     def is_committed(self) -> bool:

@@ -39,7 +39,7 @@ _COMMITMENT_EXAMPLE = (
     '{"name": "m7g", "instanceTypes": ["m7g.xlarge"], "instances": 20, "sizeFlexible": true}]'
 )
 _COMMITMENT_MEMBERS = (
-    "name", "instanceTypes", "zones", "region", "instances", "sizeFlexible", "dollarsPerHour",
+    "name", "instanceTypes", "zones", "region", "platform", "instances", "sizeFlexible", "dollarsPerHour",
     "discountPercent", "from", "until",
 )  # fmt: skip
 #: Digits of a figure in a message.
@@ -143,6 +143,7 @@ def _commitment(entry: Any) -> Commitment:
         instance_types=_strings(entry.get("instanceTypes", []), "instanceTypes"),
         zones=_strings(entry.get("zones", []), "zones"),
         region=_text(entry, "region"),
+        platform=_text(entry, "platform"),
         instances=_number(entry["instances"], "instances") if "instances" in entry else None,
         size_flexible=flexible,
         dollars=_number(entry["dollarsPerHour"], "dollarsPerHour") if "dollarsPerHour" in entry else None,

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from nodeless.model.bill import COMMITMENTS, BillPart
-from nodeless.model.commitments import Commitment, Coverage, Usage, cover
+from nodeless.model.commitments import Commitment, Coverage, cover
 from nodeless.model.events import NodeSeen, PodSeen
 from nodeless.model.instance_types import Catalog, Offering
 from nodeless.model.labels import (
@@ -51,6 +51,7 @@ from nodeless.scheduling.capacity.coverage import (
     part_of_price,
     running_coverage,
     unused,
+    usage_of,
 )
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.faults import or_without
@@ -291,9 +292,9 @@ class _Search:
 
     def _cover(self, nodes: Sequence[tuple[int, PlannedNode]]) -> Coverage:
         usages = [
-            Usage(str(number), node.instance_type, node.alternatives[0].offering.zone, _instance_price(node))
+            usage_of(str(number), node.instance_type, offering)
             for number, node in nodes
-            if node.alternatives[0].offering.capacity_type == ON_DEMAND
+            if (offering := node.alternatives[0].offering).capacity_type == ON_DEMAND
         ]
         return cover(self.commitments, usages, self.left)
 
@@ -342,7 +343,7 @@ def _is_nominal(node: PlannedNode) -> bool:
 
 
 def _instance_price(node: PlannedNode) -> float:
-    return node.alternatives[0].offering.adjusted_instance_price
+    return node.alternatives[0].offering.coverable_price
 
 
 def _listed(node: PlannedNode) -> float:
@@ -370,7 +371,7 @@ def _alternative_less(alternative: Alternative, parts: Sequence[BillPart], whole
     offering = alternative.offering
     if offering.capacity_type != ON_DEMAND:
         return alternative
-    share = min(1.0, offering.adjusted_instance_price / whole)
+    share = min(1.0, offering.coverable_price / whole)
     off = [replace(part, dollars=(part.dollars or 0.0) * share) for part in parts]
     return replace(alternative, offering=offering.less(off))
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nodeless.cloudprovider.billing.parts import Location, parts_of_type, shared_parts
+from nodeless.cloudprovider.billing.parts import Location, parts_of_type, platform_of, shared_parts
 from nodeless.cloudprovider.billing.room import with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.model.bill import ADJUSTMENTS, ADJUSTMENTS_SOURCE, Bill, BillPart
@@ -37,27 +37,35 @@ def bill_catalog(
         terms: What the settings choose.
     """
     shared = shared_parts(node_class, location, terms)
+    platform = platform_of(node_class, location)
     return tuple(
         _bill_type(
-            instance_type, pool, (*parts_of_type(instance_type, node_class, location, terms), *shared), terms
+            instance_type,
+            pool,
+            (*parts_of_type(instance_type, node_class, location, terms), *shared),
+            platform,
+            terms,
         )
         for instance_type in types
     )
 
 
 def _bill_type(
-    instance_type: InstanceType, pool: str, parts: tuple[BillPart, ...], terms: BillTerms
+    instance_type: InstanceType, pool: str, parts: tuple[BillPart, ...], platform: str, terms: BillTerms
 ) -> InstanceType:
     matching = [each for each in terms.adjustments if each.concerns(pool, instance_type.name)]
     offerings = tuple(
-        _with_bill(offering, parts, matching) if offering.price_known else offering
+        _with_bill(offering, parts, platform, matching) if offering.price_known else offering
         for offering in instance_type.offerings
     )
     return replace(instance_type, offerings=offerings)
 
 
 def _with_bill(
-    offering: Offering, parts: tuple[BillPart, ...], adjustments: "Sequence[PriceAdjustment]"
+    offering: Offering,
+    parts: tuple[BillPart, ...],
+    platform: str,
+    adjustments: "Sequence[PriceAdjustment]",
 ) -> Offering:
     paid = offering
     for adjustment in adjustments:
@@ -65,7 +73,7 @@ def _with_bill(
     difference = paid.price - offering.price
     adjusted = BillPart(ADJUSTMENTS, difference, sources=(ADJUSTMENTS_SOURCE,))
     own = (adjusted, *parts) if difference else parts
-    return offering.billed(Bill(offering.price, own))
+    return offering.billed(Bill(offering.price, own, platform))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,13 @@ def parts_of_type(
     return tuple(parts)
 
 
+def platform_of(node_class: NodeClass, location: Location) -> str:
+    """What EC2 bills the instances of a node class as."""
+    if family_of(node_class.ami_family).os == "windows":
+        return bill.WINDOWS
+    return location.platform or bill.LINUX
+
+
 def is_burstable(name: str) -> bool:
     """Whether a type earns CPU credits: all T families with a digit, now and to come."""
     family = name.partition(".")[0]

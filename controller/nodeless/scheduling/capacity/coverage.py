@@ -7,14 +7,15 @@ dearest pods to move first, for they will run the longest. Nodes that leave use 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from nodeless.model.bill import LINUX, WINDOWS
 from nodeless.model.commitments import NOT_COVERED, Commitment, Coverage, Usage, cover, part_off
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, ZONE
 from nodeless.model.min_values import least_values
 from nodeless.model.node_offerings import NodePrices
-from nodeless.model.nodes import NodeClaim
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import PlannedNode
-from nodeless.model.pools import Pool
+from nodeless.model.pools import Pool, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.in_flight_node import pool_of_node
 from nodeless.scheduling.pods.eligibility import leaving
@@ -49,7 +50,7 @@ def running_coverage(
     if not commitments:
         return NOT_COVERED
     new = [
-        _usage(_NEW.format(number), node.instance_type, offering)
+        usage_of(_NEW.format(number), node.instance_type, offering)
         for number, node in enumerate(planned)
         if (offering := node.alternatives[0].offering).capacity_type == ON_DEMAND
     ]
@@ -72,10 +73,10 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
             continue
         pool = claim.pool if claim is not None else pool_of_node(node)
         offering = prices.find(str(pool), node.instance_type, node.zone, ON_DEMAND)
-        price = 0.0 if offering is None else offering.adjusted_instance_price
+        price = 0.0 if offering is None else offering.coverable_price
         name = node.name if claim is None else claim.name
         disturbance = disturbance_of(pod for pod in snapshot.pods_on(node.name) if pod.occupies)
-        usage = Usage(name, node.instance_type, node.zone, price)
+        usage = Usage(name, node.instance_type, node.zone, price, _platform(node, pool, offering))
         found.append((pool is not None, -disturbance, usage))
     for claim in snapshot.claims.values():
         starts = claim.name not in seen and claim.deletion_timestamp is None
@@ -85,6 +86,15 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
     return [usage for *_, usage in sorted(found, key=lambda each: (each[0], each[1], each[2].name))]
 
 
+def _platform(node: Node, pool: Reference | None, offering: Offering | None) -> str:
+    """What the instance of a node is billed as; of nodes that are not ours, their label says all we know."""
+    known = offering.platform if offering is not None and pool is not None else LINUX
+    system = node.labels.get(OS, "")
+    if not system or (system == "windows") == known.startswith(WINDOWS):
+        return known
+    return WINDOWS if system == "windows" else LINUX
+
+
 def _expected(claim: NodeClaim, catalog: Catalog, prices: NodePrices) -> Usage | None:
     """The instance on demand that a claim without a node has, or will most likely get."""
     if claim.provider_id:
@@ -92,7 +102,7 @@ def _expected(claim: NodeClaim, catalog: Catalog, prices: NodePrices) -> Usage |
         if claim.labels.get(CAPACITY_TYPE, ON_DEMAND) != ON_DEMAND:
             return None
         offering = prices.find(str(claim.pool), claim.instance_type, zone, ON_DEMAND)
-        return _usage(claim.name, claim.instance_type, offering) if offering is not None else None
+        return usage_of(claim.name, claim.instance_type, offering) if offering is not None else None
     named = claim.requirements.get(INSTANCE_TYPE)
     options = [
         (offering.price, kind.name, offering)
@@ -103,11 +113,12 @@ def _expected(claim: NodeClaim, catalog: Catalog, prices: NodePrices) -> Usage |
     if not options:
         return None
     _, kind, offering = min(options, key=lambda option: option[:2])
-    return _usage(claim.name, kind, offering) if offering.capacity_type == ON_DEMAND else None
+    return usage_of(claim.name, kind, offering) if offering.capacity_type == ON_DEMAND else None
 
 
-def _usage(name: str, instance_type: str, offering: Offering) -> Usage:
-    return Usage(name, instance_type, offering.zone, offering.adjusted_instance_price)
+def usage_of(name: str, instance_type: str, offering: Offering) -> Usage:
+    """An instance of an offering."""
+    return Usage(name, instance_type, offering.zone, offering.coverable_price, offering.platform)
 
 
 def unused(commitments: Iterable[Commitment], left: Mapping[str, float]) -> tuple[Commitment, ...]:
@@ -144,7 +155,7 @@ def _covered_type(
     kind: InstanceType, commitments: Sequence[Commitment], left: Mapping[str, float]
 ) -> InstanceType:
     def covered(offering: Offering) -> Offering:
-        price = offering.adjusted_instance_price
+        price = offering.coverable_price
         uses = [
             (left[each.name], each.use(kind.name, price)) for each in _concerned(kind, offering, commitments)
         ]
@@ -171,14 +182,18 @@ def _with_offerings(kind: InstanceType, change: Callable[[Offering], Offering]) 
 
 def _at_part(offering: Offering, part: float) -> Offering:
     """The offering at a part of the price of its instance."""
-    return offering.less([part_off(offering.adjusted_instance_price * (1 - part), "")])
+    return offering.less([part_off(offering.coverable_price * (1 - part), "")])
 
 
 def _concerned(kind: InstanceType, offering: Offering, commitments: Iterable[Commitment]) -> list[Commitment]:
     """The commitments that cover instances of an offering."""
     if offering.capacity_type != ON_DEMAND or not offering.price_known:
         return []
-    return [commitment for commitment in commitments if commitment.concerns(kind.name, offering.zone)]
+    return [
+        commitment
+        for commitment in commitments
+        if commitment.concerns(kind.name, offering.zone, offering.platform)
+    ]
 
 
 def most_covered(catalog: Catalog, commitments: Iterable[Commitment], left: Mapping[str, float]) -> float:
@@ -195,6 +210,6 @@ def _worth(catalog: Catalog, commitment: Commitment) -> Iterator[float]:
     for kinds in catalog.values():
         for kind in kinds:
             for offering in kind.offerings:
-                price = offering.adjusted_instance_price
+                price = offering.coverable_price
                 if _concerned(kind, offering, [commitment]) and (use := commitment.use(kind.name, price)) > 0:
                     yield price / use
