@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.cloudprovider.aws.bundled_types import bundled_types
 from nodeless.model.commitments import Commitment, Usage, cover, covers_nothing, normalized_units
 from tests.scheduling.factories import instance_type
 
@@ -43,8 +44,12 @@ def off(coverage):
         ("m7g.2xlarge", 16),
         ("m5.12xlarge", 96),
         ("u-24tb1.112xlarge", 896),
-        ("m7g.metal", None),
-        ("m7i.metal-24xl", None),
+        ("i3.metal", 128),
+        ("c5n.metal", 144),
+        ("m5.metal", 192),
+        ("m7i.metal-24xl", 192),
+        ("mac2.metal", None),
+        ("m7i.metal-x", None),
         ("m7g", None),
         ("m7g.-2xlarge", None),
         ("m7g.²xlarge", None),
@@ -52,6 +57,23 @@ def off(coverage):
 )
 def test_an_instance_type_counts_as_many_units_as_its_size_says(kind, units):
     assert normalized_units(kind) == units
+
+
+def test_bare_metal_counts_as_the_largest_size_of_its_family():
+    names = [name for name in bundled_types().names if normalized_units(name)]
+    largest = {}
+    for name in names:
+        family, _, size = name.partition(".")
+        if not size.startswith("metal"):
+            largest[family] = max(largest.get(family, 0), normalized_units(name))
+    metal = {name.partition(".")[0]: normalized_units(name) for name in names if name.endswith(".metal")}
+    assert metal == {family: largest[family] for family in metal}
+    missing = {
+        family
+        for name in bundled_types().names
+        if name.endswith(".metal") and (family := name.partition(".")[0]) not in metal
+    }
+    assert missing <= {"g4dn", "g5g"}
 
 
 def test_reserved_instances_cover_as_many_as_there_are_and_only_their_type():
@@ -69,9 +91,14 @@ def test_size_flexible_instances_cover_parts_of_larger_ones_and_several_smaller_
     assert found.left == {"reserved": 0}
 
 
-@pytest.mark.parametrize("kind", ["m6g.xlarge", "m7gd.xlarge", "m7g.metal"])
-def test_size_flexible_instances_cover_no_other_family_and_no_bare_metal(kind):
+@pytest.mark.parametrize("kind", ["m6g.xlarge", "m7gd.xlarge", "m7gd.metal"])
+def test_size_flexible_instances_cover_no_other_family(kind):
     assert off(cover([flexible()], [usage(kind=kind)])) == {}
+
+
+def test_size_flexible_instances_cover_bare_metal_of_their_family():
+    found = cover([flexible(4)], [usage(kind="m7g.metal", dollars=3.2)])
+    assert off(found) == {("a", "reserved"): 0.8}
 
 
 def test_a_savings_plan_is_used_up_at_its_own_rates():
@@ -191,7 +218,11 @@ def test_a_commitment_for_what_nobody_can_buy_is_found():
         ({"instances": 1, "instance_types": ("m7g.*",)}, "instanceTypes must be one type"),
         ({"instances": 1, "instance_types": ("m7g.large", "m7g.xlarge")}, "instanceTypes must be one type"),
         ({"instances": 0, "instance_types": ("m7g.large",)}, "its amount is 0"),
-        ({"instances": 1, "instance_types": ("m7g.metal",), "size_flexible": True}, "no normalized size"),
+        ({"instances": 1, "instance_types": ("mac2.metal",), "size_flexible": True}, "no normalized size"),
+        (
+            {"instances": 1, "instance_types": ("g5.2xlarge",), "size_flexible": True},
+            "Reserved Instances of g5 are not size-flexible",
+        ),
         ({"dollars": 1, "platform": "Windows"}, "platform is for instances"),
         ({"instances": 1, "instance_types": ("m5.large",), "platform": "windows"}, "platform is 'windows'"),
         (

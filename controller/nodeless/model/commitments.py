@@ -23,6 +23,29 @@ COMMITMENTS_SOURCE = PriceSource("nodeless.commitments")
 #: has N times those of an `xlarge`.
 _UNITS = {"nano": 0.25, "micro": 0.5, "small": 1.0, "medium": 2.0, "large": 4.0, "xlarge": 8.0}
 _XLARGE = "xlarge"
+#: Those of bare metal, by family: as many as the same machine has in its largest other size. Where a size
+#: follows, as in `metal-24xl`, it says so itself.
+_METAL = "metal"
+_UNITS_OF_METAL = {
+    family: units
+    for units, families in (
+        (32.0, "a1"),
+        (96.0, "m5zn x2iezn z1d"),
+        (128.0, "c6g c6gd c7g c7gd c7gn i3 m6g m6gd m7g m7gd r6g r6gd r7g r7gd x2gd"),
+        (144.0, "c5n"),
+        (192.0, "c5 c5d i3en m5 m5d m5dn m5n r5 r5b r5d r5dn r5n"),
+        (256.0, "c6i c6id c6in i4i m6i m6id m6idn m6in r6i r6id r6idn r6in x2idn x2iedn"),
+        (384.0, "c6a m6a r6a"),
+        (448.0, "u-18tb1 u-24tb1"),
+        (896.0, "u-6tb1 u-9tb1 u-12tb1"),
+    )
+    for family in families.split()
+}
+#: Families whose Reserved Instances are never size-flexible (EC2 User Guide, "Limitations").
+_OF_ONE_SIZE = frozenset({
+    "g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g6f", "gr6", "gr6f", "hpc7a", "inf1", "inf2", "p5",
+    "u7i-6tb", "u7i-8tb",
+})  # fmt: skip
 #: What Reserved Instances are sold for (EC2 API, `ProductDescription`), but for database servers.
 PLATFORMS = (
     LINUX,
@@ -109,6 +132,11 @@ class Commitment:
                 f"Reserved Instances for {self.platform} are not size-flexible, only those for {LINUX} are; "
                 "hint: leave out sizeFlexible"
             )
+        family = _family(self.instance_types[0])
+        if self.size_flexible and family in _OF_ONE_SIZE:
+            raise ValueError(
+                f"Reserved Instances of {family} are not size-flexible; hint: leave out sizeFlexible"
+            )
         if self.size_flexible and normalized_units(self.instance_types[0]) is None:
             raise ValueError(f"{self.instance_types[0]} has no normalized size; hint: leave out sizeFlexible")
         if self.size_flexible and self.zones:
@@ -140,8 +168,8 @@ class Commitment:
         if self.region and not _is_in(zone, self.region):
             return False
         if self.size_flexible:
-            family = self.instance_types[0].partition(".")[0]
-            return instance_type.partition(".")[0] == family and normalized_units(instance_type) is not None
+            family = _family(self.instance_types[0])
+            return _family(instance_type) == family and normalized_units(instance_type) is not None
         if self.discount_of(instance_type) is None:
             return False
         return not self.instance_types or any(
@@ -167,11 +195,19 @@ class Commitment:
         return (self.start is None or self.start <= now) and (self.end is None or now < self.end)
 
 
+def _family(instance_type: str) -> str:
+    return instance_type.partition(".")[0]
+
+
 def normalized_units(instance_type: str) -> float | None:
-    """The normalized units of an instance type by its size; None: it has none, as bare metal."""
-    size = instance_type.partition(".")[2]
+    """The normalized units of an instance type by its size; None: it has none that are known."""
+    family, _, size = instance_type.partition(".")
     if size in _UNITS:
         return _UNITS[size]
+    if size == _METAL:
+        return _UNITS_OF_METAL.get(family)
+    if size.startswith(f"{_METAL}-") and size.endswith("xl"):
+        size = size.removeprefix(f"{_METAL}-") + "arge"
     times = size.removesuffix(_XLARGE)
     if size.endswith(_XLARGE) and times.isascii() and times.isdigit() and 0 < len(times) < 4:
         return _UNITS[_XLARGE] * int(times)
