@@ -492,6 +492,7 @@ def test_a_report_tells_what_commitments_pay_and_how_much_of_them_is_used(file):
         ("reserved", 1, 1),
         ("plan", 0, 1),
     ]
+    assert "commitment over ended 2020-01-01" in made["notes"]
     text = nodeless(path).stdout
     told = text[text.index("Reserved Instances and Savings Plans") :]
     assert "reserved: 1 of 1 instances used (100%)" in told

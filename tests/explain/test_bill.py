@@ -5,9 +5,10 @@ from functools import reduce
 
 import pytest
 
-from nodeless.explain.bill import pool_bills
+from nodeless.explain.bill import pool_bills, term_notes
 from nodeless.explain.fill import existing_nodes
 from nodeless.model.bill import Bill, BillPart
+from nodeless.model.commitments import Commitment
 from nodeless.model.events import ClaimSeen, NodeSeen, PoolSeen
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, EKS_CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -111,3 +112,16 @@ def test_a_node_of_a_managed_node_group_costs_what_its_capacity_type_does(labels
     catalog = {POOL.key: (instance_type("m5.large", offerings=offerings),)}
     (fill,) = existing_nodes(apply(claims(), NodeSeen(node)), catalog, Plan())
     assert (fill.capacity_type, fill.price) == (capacity_type, price)
+
+
+def test_commitments_that_do_not_count_now_are_told_with_their_day():
+    day = 86400.0
+    some = [
+        Commitment("old", dollars=1, end=day),
+        Commitment("new", dollars=1, start=3.5 * day),
+        Commitment("now", dollars=1, start=day, end=3 * day),
+    ]
+    assert list(term_notes(some, 2 * day)) == [
+        "commitment old ended 1970-01-02",
+        "commitment new begins 1970-01-04T12:00:00Z",
+    ]

@@ -22,6 +22,7 @@ from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets, po
 from nodeless.controllers.disruption.drift import selections
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.server_version import server_version
+from nodeless.explain.bill import term_notes
 from nodeless.explain.decisions import Situation
 from nodeless.explain.drift_preview import CloudObservations
 from nodeless.explain.neighbors import namespaces_of
@@ -83,6 +84,8 @@ async def live_situation(
     finally:
         await client.close()
     now = time.time()
+    for line in term_notes(settings.commitments if settings is not None else (), now):
+        remark(line)
     try:
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")

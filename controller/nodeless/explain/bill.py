@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from nodeless.api.times import format_time
 from nodeless.explain.words import count
 from nodeless.model.bill import INSTANCE, NODE_FEE, BillPart
 from nodeless.model.commitments import NOT_COVERED, Commitment, Coverage, covers_nothing
@@ -140,6 +141,20 @@ def commitment_uses(
         usable = used > 0 or commitment.name not in nothing
         found.append(CommitmentUse(commitment.name, used, commitment.amount, commitment.unit, usable))
     return tuple(found)
+
+
+def term_notes(commitments: Iterable[Commitment], now: float) -> Iterator[str]:
+    """A line for each commitment that does not count now: it has ended, or is yet to begin."""
+    for commitment in commitments:
+        if commitment.end is not None and commitment.end <= now:
+            yield f"commitment {commitment.name} ended {_moment(commitment.end)}"
+        elif commitment.start is not None and commitment.start > now:
+            yield f"commitment {commitment.name} begins {_moment(commitment.start)}"
+
+
+def _moment(seconds: float) -> str:
+    """A day where it is its beginning, else a time."""
+    return format_time(seconds).removesuffix("T00:00:00Z")
 
 
 @dataclass(frozen=True, slots=True)

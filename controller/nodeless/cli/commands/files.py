@@ -85,6 +85,7 @@ def situation_of_files(
         offline_catalogs,
         offline_evaluation,
     )
+    from nodeless.explain.bill import term_notes  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
@@ -97,6 +98,7 @@ def situation_of_files(
     if given.snapshot.node_overlays:
         notes += overlay_notes(offline_evaluation(offer.sold, given.snapshot, offer.zones))
     now = time.time()
+    notes += term_notes(policy.commitments, now)
 
     def situation(snapshot: "Snapshot") -> Situation:
         catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones, terms)
