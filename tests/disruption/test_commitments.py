@@ -83,6 +83,15 @@ def test_a_covered_node_goes_for_what_is_still_paid_of_it():
     assert command.saving == pytest.approx(0.2)
 
 
+def test_covered_nodes_become_one_that_what_they_free_covers():
+    types = with_volumes(TYPES, 0.2)
+    seen = cluster(NEVER_SPOT, a_node("a"), a_node("b"))
+    (command,) = decide(seen, reserved("a.xlarge", 2, size_flexible=True), types=types).commands
+    assert command.claims == ("a", "b")
+    assert [new.instance_type for new in command.replacements] == ["a.2xlarge"]
+    assert command.saving == pytest.approx(0.2)
+
+
 def test_a_covered_node_stays_of_which_hardly_anything_is_paid():
     types = with_volumes(TYPES, 0.004)
     seen = cluster(NEVER_SPOT, a_node("a", pods=1), a_node("b", pods=2))

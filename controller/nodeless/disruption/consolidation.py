@@ -19,7 +19,7 @@ Every command lowers the price of the nodes by a fixed part at least, so that th
 themselves on a steady workload.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import fsum, inf, isfinite
@@ -121,6 +121,8 @@ class Consolidation:
         self._is_small = len(snapshot.nodes) <= _SMALL
         self._thorough = _THOROUGH_PODS if self._is_small else 0
         self.verdicts: dict[str, Verdict] = {}
+        #: Names of the claims among which commands are looked for.
+        self._may_end: frozenset[str] = frozenset()
         #: The command that is worth most of those that will repay in a moment.
         self._awaited: Command | None = None
 
@@ -140,11 +142,14 @@ class Consolidation:
 
     @cached_property
     def _at_best(self) -> Catalog:
-        """What each pool may buy, at a nominal price where enough is left of a commitment."""
+        """What each pool may buy, at a nominal price where enough is left of a commitment.
+
+        What candidates use of it counts as left, since it is free for what takes their place.
+        """
         solving = self._policy.solving
         if not solving.commitments:
             return self._buyable
-        left = cover(solving.commitments, self._usages).left
+        left = self._left_without(self._may_end)
         some = unused(solving.commitments, left)
         return (
             covered_catalog(self._buyable, self._snapshot.pools.values(), some, left)
@@ -175,6 +180,7 @@ class Consolidation:
     def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Command | None:
         """The best command among the candidates; `left`: nodes that each pool's budgets still allow."""
         ordered = sorted(candidates, key=lambda candidate: (-candidate.ratio, candidate.name))
+        self._may_end = frozenset(candidate.name for candidate in candidates)
         deletions = self._deletions(ordered, left)
         if deletions is None:
             if self._sparing:
@@ -212,6 +218,7 @@ class Consolidation:
             )
             said = [*self.verdicts.values(), *filter(None, refusals.values())]
             return confirmed or said[0].message
+        self._may_end = frozenset(candidate.name for candidate in candidates)
         found = self._replacement(candidates)
         if isinstance(found, str):
             return found
@@ -604,9 +611,13 @@ class Consolidation:
         """
         if not solving.commitments:
             return solving
-        names = {candidate.name for candidate in candidates}
+        left = self._left_without({candidate.name for candidate in candidates})
+        return replace(solving, commitments_left=left)
+
+    def _left_without(self, names: Collection[str]) -> Mapping[str, float]:
+        """What is left of each commitment, by its name, once these claims use nothing of them."""
         staying = [usage for usage in self._usages if usage.name not in names]
-        return replace(solving, commitments_left=cover(solving.commitments, staying).left)
+        return cover(self._policy.solving.commitments, staying).left
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
