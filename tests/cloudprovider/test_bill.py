@@ -13,8 +13,9 @@ from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.book import bundled_book, read_book
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, bill_catalog
 from nodeless.cloudprovider.billing.parts import Location
-from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
+from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms, terms_of
 from nodeless.disruption.candidates import Prices
+from nodeless.explain.price_terms import PriceTerms
 from nodeless.launch.overlays import laid_over
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.model import bill, events
@@ -28,6 +29,7 @@ from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.solver_policy import price_terms_of
 from nodeless.scheduling import PriceAdjustment
 from nodeless.state import apply
 from tests.factories import a_pending_pod, a_pool
@@ -596,12 +598,15 @@ def test_settings_become_terms():
         "nodeless.priceBook": '{"addresses": {"ipv4": 0.004}}',
         "nodeless.priceAdjustments": '[{"percent": -9}]',
     }
-    terms = bill_terms(GlobalSettings.from_config_map(data))
+    settings = GlobalSettings.from_config_map(data)
+    terms = bill_terms(settings)
+    assert terms_of(price_terms_of(settings)) == terms
     assert terms.parts == {"volumes", "credits"}
     assert (terms.credit_mode, terms.cpu_use, terms.least_memory) == ("standard", 40.0, 0)
     assert terms.book.address("us-east-1") == 0.004
     assert terms.adjustments == (PriceAdjustment(percent=-9.0),)
     assert bill_terms(GlobalSettings.from_config_map({"aws.clusterName": "demo"})) == BillTerms()
+    assert terms_of(PriceTerms()) == BillTerms()
 
 
 def for_sale(types, pool=POOL, *, named=frozenset(), node_class=CLASS, least=128 * MIB):

@@ -3,8 +3,12 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 from nodeless import __version__
+from nodeless.cli.commands.files import Offer, situation_of_files
+from nodeless.cli.main import app
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.explain.decisions import Situation, write
 from nodeless.explain.what_if import changed
 from nodeless.model.instance_types import Offering
@@ -13,6 +17,7 @@ from nodeless.scheduling import Policy
 from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
 from tests.controllers.planning import (
     EXAMPLES,
+    SETTINGS,
     a_workload,
     nodeless,
     nodes_of,
@@ -99,6 +104,93 @@ def test_a_pool_that_is_added_needs_a_catalog_of_the_clusters_region(saved, file
     assert "the catalog of us-east-1 has none of the cluster's zones (z1, z2, z3); hint: give --catalog" in (
         result.stderr
     )
+
+
+def with_data(**data):
+    return {**SETTINGS, "data": {f"nodeless.{name}": text for name, text in data.items()}}
+
+
+A_FIFTH_LESS = with_data(priceAdjustments='[{"percent": -20}]')
+
+
+def buying(*types, **more):
+    """A NodePool of some types on demand."""
+    asked = {"node.kubernetes.io/instance-type": list(types), "karpenter.sh/capacity-type": ["on-demand"]}
+    terms = [{"key": key, "operator": "In", "values": values} for key, values in asked.items()]
+    return node_pool(template={"requirements": terms}, **more)
+
+
+def saved_of(*files):
+    """A snapshot file of what manifests describe."""
+    sold = bundled_catalog()
+    situation = situation_of_files(list(map(str, files)), Offer(sold, sold.all_zones[:3]), [])
+    path = files[0].with_suffix(".json")
+    path.write_bytes(write(situation, __version__))
+    return path
+
+
+@pytest.mark.parametrize("keep", [lambda given: (given,), lambda given: ("--snapshot", saved_of(given))])
+def test_what_is_added_is_priced_by_the_settings_of_the_situation(file, keep):
+    def of_team(name):
+        bought = {**buying("m5.xlarge", metadata={"labels": {"team": name}}), "metadata": {"name": name}}
+        return bought, a_workload(name=name, pod={"nodeSelector": {"team": name}})
+
+    given = file(*of_team("web"), ec2_node_class(), A_FIFTH_LESS)
+    more = file(*of_team("data"), name="more.yaml")
+    made = report(*keep(given), "--what-if", f"add={more}")
+
+    assert {launch["pool"] for launch in made["launches"]} == {"NodePool/web", "NodePool/data"}
+    (price,) = {launch["price"] for launch in made["launches"]}
+    discounts = [part["dollars"] for launch in made["launches"] for part in launch["parts"][1:2]]
+    assert discounts == [pytest.approx(-0.2 * 0.192)] * 2
+    assert price < 0.192
+
+
+def test_drift_prices_a_changed_pool_by_the_settings_of_the_snapshot(file):
+    labels = {
+        "karpenter.sh/nodepool": "default",
+        "karpenter.sh/capacity-type": "on-demand",
+        "node.kubernetes.io/instance-type": "m5.xlarge",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+    there = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
+    snapshot_file = saved_of(file(buying("m5.xlarge"), ec2_node_class(), there, A_FIFTH_LESS))
+    changed_pool = file(buying("m5.xlarge", "m5.2xlarge"), ec2_node_class(), name="changed.yaml")
+    result = CliRunner().invoke(
+        app, ["drift", str(changed_pool), "--snapshot", str(snapshot_file), "--output", "json"]
+    )
+
+    assert result.exit_code == 0, result.output
+    cost = json.loads(result.stdout)["costPerHour"]
+    assert cost["before"] == pytest.approx(0.8 * 0.192, abs=0.01)
+    assert cost["difference"] == pytest.approx(0)
+
+
+@pytest.mark.parametrize("with_workload", [True, False])
+def test_settings_that_price_otherwise_are_refused(file, with_workload):
+    snapshot_file = saved_of(file(node_pool(), ec2_node_class(), a_workload()))
+    dearer = with_data(nodeFee="0.02", priceAdjustments='[{"percent": 5}]', priceBook='{"licenses": {}}')
+    volumes = with_data(priceBook='{"addresses": {"ipv4": 0.004}}', cpuCredits="standard")
+    more = [a_workload(name="more")] if with_workload else []
+    for settings, names in (
+        (dearer, "another nodeless.priceAdjustments, nodeless.priceBook; hint:"),
+        (volumes, "another nodeless.cpuCredits, nodeless.priceBook; hint:"),
+    ):
+        added = file(settings, *more, name="more.yaml")
+        result = nodeless("--snapshot", snapshot_file, "--what-if", f"add={added}")
+        assert result.exit_code == 2
+        assert "more.yaml: settings replace those of the situation as a whole" in result.stderr
+        assert names in result.stderr
+
+
+def test_settings_alone_may_be_added(file):
+    given = file(buying("m5.xlarge"), ec2_node_class(), a_workload(), A_FIFTH_LESS)
+    data = {**A_FIFTH_LESS["data"], "nodeless.nodeFee": "0.5"}
+    more = file({**A_FIFTH_LESS, "data": data}, name="more.yaml")
+    before, after = report(given), report(given, "--what-if", f"add={more}")
+
+    added = after["cost"]["perHour"]["added"] - before["cost"]["perHour"]["added"]
+    assert added == pytest.approx(0.5 * nodes_of(after))
 
 
 def test_a_snapshot_is_planned_and_a_node_can_be_taken_away(tmp_path):

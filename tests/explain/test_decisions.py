@@ -1,5 +1,6 @@
 """Saved situations: what is read back is what was written, and so is the plan that is made of it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,13 +9,14 @@ from hypothesis import strategies as st
 
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.explain.differences import differences
+from nodeless.explain.price_terms import PriceTerms
 from nodeless.model.bill import Bill, BillPart, PriceSource
 from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
-from nodeless.scheduling import Policy
+from nodeless.scheduling import Policy, PriceAdjustment
 from nodeless.state.saving import SavedFormatError, build_value, plain
 from tests.factories import a_claim, a_launched_claim, a_node, a_pool, conditions
 from tests.scheduling.factories import (
@@ -58,6 +60,17 @@ def test_any_situation_comes_back_as_it_was(
     assert saved.plan == plan
     assert same_plan(saved.situation.plan(), plan)
     assert write(saved.situation, "1.2.3", saved.plan) == content
+
+
+def test_what_prices_go_by_is_kept_and_files_without_it_have_the_defaults() -> None:
+    adjustments = (PriceAdjustment(pools=("batch",), percent=-20.0),)
+    prices = PriceTerms(frozenset(("volumes",)), "standard", 40.0, adjustments, 0, '{"licenses": {}}')
+    situation = replace(a_situation(pods(1), pool()), prices=prices)
+    document = json.loads(write(situation, ""))
+
+    assert read(json.dumps(document).encode()).situation == situation
+    del document["prices"]
+    assert read(json.dumps(document).encode()).situation.prices == PriceTerms()
 
 
 def test_equal_shapes_types_and_catalogs_are_written_once_and_are_one_object_again() -> None:

@@ -26,6 +26,7 @@ from nodeless.explain.bill import term_notes
 from nodeless.explain.decisions import Situation
 from nodeless.explain.drift_preview import CloudObservations
 from nodeless.explain.neighbors import namespaces_of
+from nodeless.explain.price_terms import PriceTerms
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
 from nodeless.kube.autoscaler_status import read_groups
 from nodeless.kube.cluster import Cluster
@@ -42,7 +43,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
-from nodeless.operator.solver_policy import policy_of
+from nodeless.operator.solver_policy import policy_of, price_terms_of
 from nodeless.scheduling import Policy, with_placeholders
 
 #: Seconds for the first list of every kind.
@@ -90,7 +91,7 @@ async def live_situation(
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")
         async with _provider(settings, region, cluster_facts) as cloud:
-            situation = await _situation(cloud, snapshot, policy_of(settings).at(now), now)
+            situation = await _situation(cloud, snapshot, settings, now)
             if offered is not None:
                 offered(await _unrestricted_catalog(cloud, snapshot))
             return situation
@@ -100,7 +101,8 @@ async def live_situation(
         remark(f"AWS cannot be asked, so the bundled catalog is used: {error}")
     catalog, problems = offline(snapshot, BillTerms() if settings is None else bill_terms(settings))
     policy = policy_of(settings).at(now) if settings is not None else Policy()
-    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
+    prices = PriceTerms() if settings is None else price_terms_of(settings)
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now, prices)
 
 
 _NO_CLUSTER_FACTS = ("", "")
@@ -157,9 +159,8 @@ async def live_change(
     finally:
         await client.close()
     now, changed = time.time(), applied(seen)
-    policy = policy_of(settings).at(now)
     async with _provider(settings, region, cluster_facts) as cloud:
-        before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
+        before, after = [await _situation(cloud, snapshot, settings, now) for snapshot in (seen, changed)]
         observations = CloudObservations(
             await selections(cloud, seen),
             await selections(cloud, changed),
@@ -184,7 +185,9 @@ async def _provider(
         await cloud.close()
 
 
-async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now: float) -> Situation:
+async def _situation(
+    cloud: AwsProvider, snapshot: Snapshot, settings: GlobalSettings, now: float
+) -> Situation:
     if snapshot.node_overlays:
         sold, _ = await pools_sold(cloud, snapshot)
         cloud.use_overlays(evaluate(snapshot.node_overlays.values(), sold).accepted)
@@ -192,7 +195,8 @@ async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now
         cloud.use_overlays(())
     catalog, problems = await pool_catalogs(cloud, snapshot)
     subnets = await pool_subnets(cloud, snapshot, catalog)
-    return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
+    policy = replace(policy_of(settings).at(now), pool_problems=problems, subnets=subnets)
+    return Situation(snapshot, catalog, policy, now, price_terms_of(settings))
 
 
 async def _unrestricted_catalog(cloud: AwsProvider, snapshot: Snapshot) -> Catalog:

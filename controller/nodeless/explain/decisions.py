@@ -5,11 +5,12 @@ repeated (`nodeless replay`): the same release gives the same plan, to the bit.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
+from nodeless.explain.price_terms import PriceTerms
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Alternative, Plan
 from nodeless.model.snapshot import Snapshot
@@ -23,12 +24,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The four arguments of a solve."""
+    """The four arguments of a solve, and how what is added to them is priced."""
 
     snapshot: Snapshot
     catalog: Catalog
     policy: Policy
     now: float
+    prices: PriceTerms = field(default_factory=PriceTerms)
+    """What the catalog was priced by; files of older releases do not tell: the defaults."""
 
     def plan(self) -> Plan:
         return solve(self.snapshot, self.catalog, self.policy)
@@ -52,6 +55,7 @@ def write(situation: Situation, release: str, plan: Plan | None = None) -> bytes
         "release": release,
         "now": situation.now,
         "policy": plain(situation.policy),
+        "prices": plain(situation.prices),
         **({} if plan is None else {"plan": plain(plan)}),
         "snapshot": snapshot_document(situation.snapshot),
         "catalog": catalog_document(situation.catalog),
@@ -78,6 +82,7 @@ def read(content: bytes) -> Saved:
         read_catalog(_object(document, "catalog")),
         build_value(Policy, document.get("policy", {}), "policy"),
         build_value(float, document.get("now"), "now"),
+        build_value(PriceTerms, document.get("prices", {}), "prices"),
     )
     return Saved(
         situation,

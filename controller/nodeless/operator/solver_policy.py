@@ -1,4 +1,4 @@
-"""What the settings ask of the solver."""
+"""What the settings ask of the solver, and of the prices that it goes by."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ from nodeless.operator.settings import GlobalSettings
 
 if TYPE_CHECKING:
     # The solver's arrays take long to load: the command line shows its help without them.
+    from nodeless.explain.price_terms import PriceTerms
     from nodeless.scheduling import Policy
 
 
@@ -30,4 +31,18 @@ def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
         min_values=settings.min_values_policy,
         as_bound={"always": True, "never": False}.get(settings.plan_as_bound, not nominates),
         nominates=nominates and settings.plan_as_bound != "never",
+    )
+
+
+def price_terms_of(settings: GlobalSettings) -> "PriceTerms":
+    """The settings by which catalogs are priced, as they are kept with a situation."""
+    from nodeless.explain.price_terms import PriceTerms  # noqa: PLC0415
+
+    return PriceTerms(
+        parts=settings.bill_parts,
+        credit_mode=settings.cpu_credits,
+        cpu_use=settings.burstable_cpu_use,
+        adjustments=settings.price_adjustments,
+        least_memory=settings.least_memory,
+        price_book=settings.price_book,
     )

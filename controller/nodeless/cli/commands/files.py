@@ -18,10 +18,20 @@ if TYPE_CHECKING:
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.cloudprovider.billing.terms import BillTerms
     from nodeless.explain.decisions import Situation
+    from nodeless.explain.price_terms import PriceTerms
     from nodeless.model.snapshot import Snapshot
     from nodeless.operator.settings import GlobalSettings
     from nodeless.scheduling import Policy
 
+#: Settings by which catalogs are priced, and what they are called among the terms of bills.
+_PRICED_BY = {
+    "nodeless.billParts": "parts",
+    "nodeless.cpuCredits": "credit_mode",
+    "nodeless.burstableCPUUse": "cpu_use",
+    "nodeless.priceAdjustments": "adjustments",
+    "nodeless.leastMemory": "least_memory",
+    "nodeless.priceBook": "book",
+}
 _NO_PODS = "replicas, percentage and limits result in 0 pods"
 
 
@@ -85,12 +95,14 @@ def situation_of_files(
         offline_catalogs,
         offline_evaluation,
     )
+    from nodeless.cloudprovider.billing.terms import terms_of  # noqa: PLC0415
     from nodeless.explain.bill import term_notes  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     given, settings, documents = _given(files, None, read_as)
-    policy, terms = _policy_and_terms(settings)
+    policy, prices = _policy_and_prices(settings)
+    terms = terms_of(prices)
     notes += offer.notes()
     notes += filter(None, [offer.dates(terms)])
     notes += (f"price book: {fault}" for fault in terms.book.faults)
@@ -102,7 +114,7 @@ def situation_of_files(
 
     def situation(snapshot: "Snapshot") -> Situation:
         catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones, terms)
-        return Situation(snapshot, catalog, replace(policy.at(now), pool_problems=problems), now)
+        return Situation(snapshot, catalog, replace(policy.at(now), pool_problems=problems), now, prices)
 
     if read_as.ends and given.autoscaled:
         for mode, words in ((ReplicasMode.MIN, "minimum"), (ReplicasMode.MAX, "maximum")):
@@ -111,13 +123,34 @@ def situation_of_files(
     return situation(given.snapshot)
 
 
-def _policy_and_terms(settings: "GlobalSettings | None") -> "tuple[Policy, BillTerms]":
+def _policy_and_prices(settings: "GlobalSettings | None") -> "tuple[Policy, PriceTerms]":
     """What settings ask of a plan, and of the prices that it goes by; the defaults where there are none."""
-    from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms  # noqa: PLC0415
-    from nodeless.operator.solver_policy import policy_of  # noqa: PLC0415
+    from nodeless.explain.price_terms import PriceTerms  # noqa: PLC0415
+    from nodeless.operator.solver_policy import policy_of, price_terms_of  # noqa: PLC0415
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
-    return (Policy(), BillTerms()) if settings is None else (policy_of(settings), bill_terms(settings))
+    return (Policy(), PriceTerms()) if settings is None else (policy_of(settings), price_terms_of(settings))
+
+
+def _policy_with(situation: "Situation", settings: "GlobalSettings", files: Sequence[str]) -> "Policy":
+    """The policy by other settings; ends the command where they would change what the catalog costs.
+
+    That cannot be priced again: what a snapshot was made of (subnets, images) is not among what it holds.
+    """
+    from nodeless.cloudprovider.billing.terms import terms_of  # noqa: PLC0415
+
+    chosen, prices = _policy_and_prices(settings)
+    before, after = terms_of(situation.prices), terms_of(prices)
+    if other := [
+        key for key, member in _PRICED_BY.items() if getattr(before, member) != getattr(after, member)
+    ]:
+        refuse(
+            f"{', '.join(files)}: settings replace those of the situation as a whole, and its prices cannot "
+            f"be computed again by another {', '.join(other)}; hint: leave the ConfigMap out, or have it "
+            "among the manifests, or in the cluster, of which the situation is made"
+        )
+    known = situation.policy
+    return replace(chosen.at(situation.now), pool_problems=known.pool_problems, subnets=known.subnets)
 
 
 def _cost(situation: "Situation") -> str:
@@ -138,14 +171,14 @@ def with_files(
 ) -> "Situation":
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.billing.terms import terms_of  # noqa: PLC0415
     from nodeless.launch.overlays import evaluate, laid_over  # noqa: PLC0415
 
     given, settings, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
-    chosen, terms = _policy_and_terms(settings)
+    policy = situation.policy if settings is None else _policy_with(situation, settings, files)
     after = given.snapshot
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
-    policy = situation.policy if settings is None else chosen
     before = situation.snapshot.node_overlays
     if after.node_overlays != before:
         sold = [(after.pools[key], types) for key, types in situation.catalog.items() if key in after.pools]
@@ -158,9 +191,9 @@ def with_files(
             laid = {pool.key: laid_over(found.accepted, pool, types) for pool, types in sold}
             situation = replace(situation, catalog={**situation.catalog, **laid})
     if not touched:
-        policy = replace(policy, pool_problems=situation.policy.pool_problems)
         return replace(situation, snapshot=after, policy=policy)
-    made, wrong = offline_catalogs(offer.sold, after, _zones_of(situation, offer, files), terms)
+    terms, zones = terms_of(situation.prices), _zones_of(situation, offer, files)
+    made, wrong = offline_catalogs(offer.sold, after, zones, terms)
     notes.append(
         f"types of {', '.join(sorted(touched))}: as {offer.sold.region} sold them on {offer.sold.date}"
     )
@@ -257,7 +290,7 @@ def _given(
         given = read_documents(documents, base or Snapshot(), ReplicasMode(read_as.replicas))
     except BadManifests as error:
         faults += error.faults
-    if not documents and not faults and not may_be_empty:
+    if not documents and settings is None and not faults and not may_be_empty:
         refuse(
             f"{', '.join(files)}: it contains no object; hint: the command that made the input may "
             "have failed"

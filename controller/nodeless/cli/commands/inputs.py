@@ -185,6 +185,7 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     """The situation, what pools might buy if they allowed it, and notes; or the end of the command."""
     # Imported here: other commands do not need the solver.
     from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.billing.terms import terms_of  # noqa: PLC0415
     from nodeless.explain.lost_work import invalid_lost_work_notes  # noqa: PLC0415
 
     if source.files and source.snapshot:
@@ -207,7 +208,8 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
         for change in source.what_if:
             situation = _as_if(situation, change, offer, notes, source)
         if source.files:
-            wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
+            terms = terms_of(situation.prices)
+            wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, terms, allowed_only=False)
     notes.extend(invalid_lost_work_notes(situation.snapshot))
     return situation, wider, notes
 

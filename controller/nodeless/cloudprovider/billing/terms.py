@@ -8,6 +8,7 @@ from nodeless.model.bill import DEFAULT_MODE, PARTS
 from nodeless.operator.settings import GlobalSettings
 
 if TYPE_CHECKING:
+    from nodeless.explain.price_terms import PriceTerms
     from nodeless.scheduling import PriceAdjustment
 
 MIB = 2**20
@@ -48,4 +49,16 @@ def bill_terms(settings: GlobalSettings) -> BillTerms:
         adjustments=settings.price_adjustments,
         least_memory=settings.least_memory,
         book=read_book(settings.price_book),
+    )
+
+
+def terms_of(prices: "PriceTerms") -> BillTerms:
+    """What the settings chose by which a situation was priced."""
+    return BillTerms(
+        parts=prices.parts,
+        credit_mode=prices.credit_mode,
+        cpu_use=prices.cpu_use,
+        adjustments=prices.adjustments,
+        least_memory=prices.least_memory,
+        book=read_book(prices.price_book),
     )
