@@ -14,7 +14,7 @@ from nodeless.model.pools import Budget, NodeClass
 from nodeless.model.resources import parse_resources
 from nodeless.scheduling import Policy
 from nodeless.state.expected import uid_digest
-from tests.api.manifests import node_template, provisioner
+from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
 from tests.controllers.planning import EXAMPLES, a_workload, nodeless, report, saved_events, why
 from tests.scheduling.factories import FAMILY, claim, node, pods, pool, running, snapshot
 
@@ -52,6 +52,21 @@ def test_why_of_a_pod_tells_what_it_gave_up(wishing):
     assert told["node"]["name"] == "new-1"
     assert len(told["launch"]["next_best"]) == 3
     assert all(each["price"] >= told["launch"]["price"] for each in told["launch"]["next_best"])
+
+
+def test_a_node_of_no_pool_takes_no_license_of_a_pool(file):
+    types = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]}]
+    windows = ec2_node_class(amiSelectorTerms=[{"alias": "windows2022@latest"}])
+    labels = {
+        "node.kubernetes.io/instance-type": "m5.xlarge",
+        "topology.kubernetes.io/zone": "us-east-1a",
+        "kubernetes.io/os": "linux",
+    }
+    there = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
+    told = why("node/n1", file(node_pool(template={"requirements": types}), windows, there)).stdout
+
+    unknown = ", ".join(f"{name} (node class not known)" for name in ("volumes", "public IPv4"))
+    assert f"bill: 0.1920 = instance 0.1920, not known: {unknown}" in told
 
 
 def test_why_of_a_refused_pod_is_data_too():

@@ -9,7 +9,7 @@ from nodeless.explain.words import count
 from nodeless.model.bill import INSTANCE, NODE_FEE, BillPart
 from nodeless.model.commitments import NOT_COVERED, Commitment, Coverage, covers_nothing
 from nodeless.model.instance_types import Catalog
-from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, OS, ZONE
 from nodeless.model.node_offerings import NodePrices
 from nodeless.model.snapshot import Snapshot
 
@@ -195,7 +195,8 @@ def pool_bills(
         if not claim.provider_id:
             continue
         zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
-        offering = prices.find(str(claim.pool), claim.instance_type, zone, capacity_type)
+        system = claim.labels.get(OS, "")
+        offering = prices.find(str(claim.pool), claim.instance_type, zone, capacity_type, system)
         off = coverage.parts.get(claim.name, ())
         parts = (BillPart(INSTANCE, None),) if offering is None else (*offering.parts, *off, *fee)
         bills.setdefault(claim.pool.name, []).append(parts)

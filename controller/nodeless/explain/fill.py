@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from nodeless.model.bill import BillPart
 from nodeless.model.commitments import Commitment
 from nodeless.model.instance_types import Catalog, InstanceType
-from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME, ZONE
+from nodeless.model.labels import NODE_POOL, OS, PROVISIONER_NAME, ZONE
 from nodeless.model.node_offerings import NodePrices
 from nodeless.model.nodes import Node, NodeClaim, capacity_type_of
 from nodeless.model.plan import Plan, PlannedNode
@@ -150,7 +150,7 @@ def _existing_node(
     pool = str(thing.pool) if isinstance(thing, NodeClaim) else _pool(labels)
     zone, capacity_type = labels.get(ZONE, ""), capacity_type_of(labels)
     listed, off = prices
-    offering = listed.find(pool, thing.instance_type, zone, capacity_type)
+    offering = listed.find(pool, thing.instance_type, zone, capacity_type, labels.get(OS, ""))
     offering = offering.less(off) if offering is not None else None
     return NodeFill(
         thing.name,

@@ -72,8 +72,15 @@ class Bill:
     parts: tuple[BillPart, ...] = ()
     platform: str = LINUX
     """What EC2 bills the instance as: Reserved Instances are of one."""
+    left_out: frozenset[str] = frozenset()
+    """Those of `PARTS` that settings leave out of it."""
 
     @property
     def total(self) -> float:
         """US dollars an hour of all parts that are known."""
         return fsum([self.instance, *[part.dollars for part in self.parts if part.dollars is not None]])
+
+    @classmethod
+    def of_instance(cls, price: float) -> "Bill":
+        """A bill of nothing but the instance."""
+        return cls(price, left_out=frozenset(PARTS))

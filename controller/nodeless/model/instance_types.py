@@ -87,7 +87,7 @@ class Offering:
         off = tuple(parts)
         if not off:
             return self
-        bill = Bill(self.price) if self.bill is None else self.bill
+        bill = Bill.of_instance(self.price) if self.bill is None else self.bill
         price = fsum((self.price, *(part.dollars or 0.0 for part in off)))
         return self.at_price(max(0.0, price), replace(bill, parts=(*bill.parts, *off)))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nodeless.cloudprovider.billing.parts import Location, parts_of_type, platform_of, shared_parts
 from nodeless.cloudprovider.billing.room import with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
-from nodeless.model.bill import ADJUSTMENTS, ADJUSTMENTS_SOURCE, Bill, BillPart
+from nodeless.model.bill import ADJUSTMENTS, ADJUSTMENTS_SOURCE, PARTS, Bill, BillPart
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.pools import NodeClass, Pool
 
@@ -54,26 +54,23 @@ def _bill_type(
     instance_type: InstanceType, pool: str, parts: tuple[BillPart, ...], platform: str, terms: BillTerms
 ) -> InstanceType:
     matching = [each for each in terms.adjustments if each.concerns(pool, instance_type.name)]
+    left_out = frozenset(PARTS) - terms.parts
     offerings = tuple(
-        _with_bill(offering, parts, platform, matching) if offering.price_known else offering
+        _with_bill(offering, Bill(offering.price, parts, platform, left_out), matching)
+        if offering.price_known
+        else offering
         for offering in instance_type.offerings
     )
     return replace(instance_type, offerings=offerings)
 
 
-def _with_bill(
-    offering: Offering,
-    parts: tuple[BillPart, ...],
-    platform: str,
-    adjustments: "Sequence[PriceAdjustment]",
-) -> Offering:
+def _with_bill(offering: Offering, bill: Bill, adjustments: "Sequence[PriceAdjustment]") -> Offering:
     paid = offering
     for adjustment in adjustments:
         paid = adjustment.apply(paid)
     difference = paid.price - offering.price
     adjusted = BillPart(ADJUSTMENTS, difference, sources=(ADJUSTMENTS_SOURCE,))
-    own = (adjusted, *parts) if difference else parts
-    return offering.billed(Bill(offering.price, own, platform))
+    return offering.billed(replace(bill, parts=(adjusted, *bill.parts)) if difference else bill)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,6 @@ def _repriced(
         paid = offering
         for adjustment in matching:
             paid = adjustment.apply(paid)
-        bill = Bill(paid.price) if paid.bill is None and node_fee else paid.bill
+        bill = Bill.of_instance(paid.price) if paid.bill is None and node_fee else paid.bill
         offerings.append(paid.at_price(paid.price + node_fee, bill))
     return replace(instance_type, offerings=tuple(offerings))
