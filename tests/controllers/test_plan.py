@@ -467,6 +467,33 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
     assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])
 
 
+def test_each_bill_of_a_type_is_told_with_its_pool(file, tmp_path):
+    """Two pools that buy the same type, with and without 2 TiB and an address."""
+    types = [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+    ]
+    disk = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "2Ti", "volumeType": "gp3"}}
+    dear = {"associatePublicIPAddress": True, "blockDeviceMappings": [disk]}
+    objects = []
+    for name, choices in (("small", {"associatePublicIPAddress": False}), ("big", dear)):
+        made = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name}
+        template = {"requirements": types, "nodeClassRef": made}
+        pool = node_pool(template=template, metadata={"labels": {"team": name}})
+        objects += [{**each, "metadata": {"name": name}} for each in (pool, ec2_node_class(**choices))]
+        objects.append(a_workload(name=name, pod={"nodeSelector": {"team": name}}))
+    path, page = file(*objects), tmp_path / "page.html"
+    text = nodeless(path, "--html", page).stdout
+
+    bills = [
+        "m5.xlarge, on-demand, NodePool/big: 0.4214 = instance 0.1920 + volumes 0.2244 (2048 GiB gp3)",
+        "m5.xlarge, on-demand, NodePool/small: 0.1942 = instance 0.1920 + volumes 0.0022 (20 GiB gp3)",
+    ]
+    for bill in bills:
+        assert f"  {bill}" in text
+        assert bill in page.read_text()
+
+
 def test_a_report_tells_what_commitments_pay_and_how_much_of_them_is_used(file):
     (bought,) = report(file(a_workload(), provisioner(), node_template()))["launches"]
     commitments = [
