@@ -494,6 +494,38 @@ def test_each_bill_of_a_type_is_told_with_its_pool(file, tmp_path):
         assert bill in page.read_text()
 
 
+def test_what_is_not_known_of_existing_nodes_is_told(file, tmp_path):
+    labels = {
+        "karpenter.sh/nodepool": "default",
+        "karpenter.sh/capacity-type": "on-demand",
+        "node.kubernetes.io/instance-type": "m5.xlarge",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+    there = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        for name in ("n1", "n2")
+    ]
+    path, page = file(node_pool(), ec2_node_class(), *there), tmp_path / "page.html"
+    told = "Not known, and not included in what existing nodes cost: public IPv4 of 2 nodes"
+
+    assert f"\n{told}\n" in nodeless(path, "--html", page).stdout
+    assert told in page.read_text()
+
+
+def test_commitments_are_told_where_nothing_is_launched(file):
+    labels = {
+        "karpenter.sh/capacity-type": "on-demand",
+        "node.kubernetes.io/instance-type": "m5.xlarge",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+    there = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
+    commitment = {"name": "reserved", "instanceTypes": ["m5.xlarge"], "instances": 2}
+    data = {"nodeless.commitments": json.dumps([commitment])}
+    text = nodeless(file(node_pool(), ec2_node_class(), there, {**SETTINGS, "data": data})).stdout
+
+    assert "Reserved Instances and Savings Plans\n  reserved: 1 of 2 instances used (50%)\n" in text
+
+
 def test_a_report_tells_what_commitments_pay_and_how_much_of_them_is_used(file):
     (bought,) = report(file(a_workload(), provisioner(), node_template()))["launches"]
     commitments = [

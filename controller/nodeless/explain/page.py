@@ -18,7 +18,7 @@ from nodeless.explain.lost_work import CapacityReason
 from nodeless.explain.node_groups import Usage, usages
 from nodeless.explain.page_tables import launches_table, workloads_table
 from nodeless.explain.picture import COLORED, Palette, grouping_choices, picture
-from nodeless.explain.report import RelaxedPreferences, Report, Unplaced
+from nodeless.explain.report import UNKNOWN_BEFORE, RelaxedPreferences, Report, Unplaced
 from nodeless.explain.together import Together
 from nodeless.explain.words import count, listed
 from nodeless.explain.workload_counts import holding
@@ -50,6 +50,7 @@ def page(
     """
     ordered, bills = usages(report.nodes), launch_bills(report.launches)
     palette = Palette.of(ordered)
+    unknown = (f"{UNKNOWN_BEFORE}: {report.unknown_before}",) if report.unknown_before else ()
     first = [
         (f"part-{number}", escape(heading), _items(lines))
         for number, (heading, lines) in enumerate(sections, start=1)
@@ -63,7 +64,7 @@ def page(
         ("together", "Kept together by required pod affinity", _together(report.together)),
         ("nodes", "Nodes and their fill", _nodes(report, ordered, palette)),
         ("launches", "To launch", _folded(launches_table(report.launches), len(report.launches))),
-        ("bills", "What a node costs an hour", _items((*bills.bills, *bills.missing))),
+        ("bills", "What a node costs an hour", _items((*bills.bills, *bills.missing, *unknown))),
         ("commitments", "Reserved Instances and Savings Plans", _items(map(str, report.commitments))),
         ("sources", "Where prices are from", _items(bills.sources)),
         ("workloads", "Workloads", _workloads(report, ordered, palette)),

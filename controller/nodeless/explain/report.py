@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodeless.explain.bill import BillSum, CommitmentUse, commitment_uses, sums
+from nodeless.explain.bill import BillSum, CommitmentUse, commitment_uses, sums, unknown_parts
 from nodeless.explain.decisions import Situation
-from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
+from nodeless.explain.fill import NEW, NodeFill, existing_nodes, new_nodes
 from nodeless.explain.lost_work import CapacityReason, reason_of
 from nodeless.explain.preference_costs import NOTHING, PreferenceCosts
 from nodeless.explain.together import Together, kept_together
-from nodeless.explain.words import listed
+from nodeless.explain.words import count, listed
 from nodeless.explain.workload_counts import workloads_of
 from nodeless.model.bill import HOURS_A_MONTH, BillPart
 from nodeless.model.instance_types import Catalog
@@ -32,6 +32,10 @@ NEXT = 3
 GROUPS_HELPED = 8
 #: Seconds of work in which each of these solves must do: pods that need more get no advice.
 ADVICE_DEADLINE = 0.5
+
+
+#: Before the parts that `Report.unknown_before` names.
+UNKNOWN_BEFORE = "Not known, and not included in what existing nodes cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,13 @@ class Report:
     def pods(self) -> int:
         """Pods that the plan is about."""
         return sum(landing.pods for landing in self.landings)
+
+    @property
+    def unknown_before(self) -> str:
+        """Parts that are not known of nodes that exist: `public IPv4 of 2 nodes, license of 1 node`."""
+        existing = [node.parts for node in self.nodes if node.state != NEW]
+        unknown = unknown_parts(existing).items()
+        return ", ".join(f"{name} of {count(number, 'node')}" for name, number in unknown if number)
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON document; dollars an hour and, for the sums, a month."""

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from nodeless.cli.tables import NOTHING, Column, print_fitted, print_line, print_table
 from nodeless.explain.launch_bills import launch_bills
-from nodeless.explain.report import Cost, Report, Unplaced, where, zones
+from nodeless.explain.report import UNKNOWN_BEFORE, Cost, Report, Unplaced, where, zones
 from nodeless.explain.words import count, listed
 from nodeless.explain.workload_counts import holding
 from nodeless.model.bill import HOURS_A_MONTH
@@ -21,7 +21,7 @@ def _print(report: Report, console: Console) -> None:
         print_line(console, note, 0, style="dim")
     if report.launches:
         _print_launches(report, console)
-        _print_bills(report, console)
+    _print_bills(report, console)
     if report.landings:
         _print_landings(report, console)
     else:
@@ -146,6 +146,8 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
         console.print(f"{cost.fewer_nodes}.")
     if cost.unpriced:
         console.print(f"Not counted: {count(cost.unpriced, 'node')} of which no price is known.")
+    if unknown := report.unknown_before:
+        print_line(console, f"{UNKNOWN_BEFORE}: {unknown}", 0)
     placed = report.pods - sum(len(group.pods) for group in report.unplaced)
     if report.pods:
         console.print(f"Placed {placed} of {count(report.pods, 'pod')}.")
