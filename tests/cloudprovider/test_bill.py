@@ -13,7 +13,7 @@ from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.book import bundled_book, read_book
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, bill_catalog
 from nodeless.cloudprovider.billing.parts import Location
-from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms, terms_of
+from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms, price_book_warnings, terms_of
 from nodeless.disruption.candidates import Prices
 from nodeless.explain.price_terms import PriceTerms
 from nodeless.launch.overlays import laid_over
@@ -607,6 +607,15 @@ def test_settings_become_terms():
     assert terms.adjustments == (PriceAdjustment(percent=-9.0),)
     assert bill_terms(GlobalSettings.from_config_map({"aws.clusterName": "demo"})) == BillTerms()
     assert terms_of(PriceTerms()) == BillTerms()
+
+
+def test_admission_warns_of_entries_of_the_price_book_that_are_ignored():
+    given = {"aws.clusterName": "demo", "nodeless.priceBook": '{"addresses": {"IPv4": 0.01}}'}
+    (warning,) = price_book_warnings(given)
+    assert warning.startswith("data: nodeless.priceBook: addresses.IPv4: unknown member with the value 0.01;")
+    assert price_book_warnings({"nodeless.priceBook": '{"addresses": {"ipv4": 0.01}}'}) == []
+    # What is no JSON object at all is refused, and so not warned of.
+    assert price_book_warnings({"nodeless.priceBook": "[]"}) == []
 
 
 def for_sale(types, pool=POOL, *, named=frozenset(), node_class=CLASS, least=128 * MIB):

@@ -21,6 +21,7 @@ from nodeless.api.errors import problem_of
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
+from nodeless.cloudprovider.billing.terms import price_book_warnings
 from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.controllers.cache_sync import wait_for_cache_sync
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, kept_running
@@ -192,7 +193,7 @@ class Controller:
             self._process.webhook_port,
             certificates,
             check_settings=settings_faults,
-            advise_on_settings=settings_warnings,
+            advise_on_settings=lambda data: [*settings_warnings(data), *price_book_warnings(data)],
             context_source=validation_context.current,
             watcher=self._metrics.work.measure_review,
         )

@@ -1,11 +1,12 @@
 """What the settings choose of a bill."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nodeless.cloudprovider.billing.book import PriceBook, bundled_book, read_book
+from nodeless.cloudprovider.billing.book import PRICE_BOOK, PriceBook, bundled_book, read_book
 from nodeless.model.bill import DEFAULT_MODE, PARTS
-from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.settings import GlobalSettings, read_settings
 
 if TYPE_CHECKING:
     from nodeless.explain.price_terms import PriceTerms
@@ -62,3 +63,9 @@ def terms_of(prices: "PriceTerms") -> BillTerms:
         least_memory=prices.least_memory,
         book=read_book(prices.price_book),
     )
+
+
+def price_book_warnings(data: Mapping[str, str]) -> list[str]:
+    """What the data of the settings' ConfigMap says in vain of prices."""
+    settings, _ = read_settings(data)
+    return [f"data: {PRICE_BOOK}: {fault}" for fault in read_book(settings.price_book).faults]
