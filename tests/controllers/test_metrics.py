@@ -254,15 +254,19 @@ def test_what_pools_can_buy_is_shown_with_its_price_once_for_all_pools():
     spot = Offering("us-east-1a", "spot", 0.03)
     gone = replace(spot, available=False)
     unpriced = Offering("us-east-1b", "spot", float("nan"))
-    metrics.offerings.show({"a": (a_type("m5.large", gone, unpriced),), "b": (a_type("m5.large", spot),)})
+    unknown = Offering("us-east-1c", "spot", 0.0, available=False)
+    metrics.offerings.show(
+        {"a": (a_type("m5.large", gone, unpriced, unknown),), "b": (a_type("m5.large", spot),)}
+    )
     series = collected(metrics)
     where = '{instance_type="m5.large",capacity_type="spot",zone="us-east-1a"}'
     prefix = "karpenter_cloudprovider_instance_type"
     assert series[f"{prefix}_offering_available{where}"] == 1
     assert series[f"{prefix}_offering_price_estimate{where}"] == 0.03
-    elsewhere = where.replace("1a", "1b")
-    assert series[f"{prefix}_offering_available{elsewhere}"] == 0
-    assert f"{prefix}_offering_price_estimate{elsewhere}" not in series
+    for zone in ("1b", "1c"):
+        elsewhere = where.replace("1a", zone)
+        assert series[f"{prefix}_offering_available{elsewhere}"] == 0
+        assert f"{prefix}_offering_price_estimate{elsewhere}" not in series
     assert series[f'{prefix}_cpu_cores{{instance_type="m5.large"}}'] == 2
     assert series[f'{prefix}_memory_bytes{{instance_type="m5.large"}}'] == 8 << 30
 

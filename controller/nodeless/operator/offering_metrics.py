@@ -64,7 +64,7 @@ def _format_families(catalogs: Iterable[tuple[InstanceType, ...]]) -> str:
         for offering in instance_type.offerings:
             labels = f'{name},capacity_type="{offering.capacity_type}",zone="{offering.zone}"'
             available[labels] = available.get(labels, False) or offering.for_sale
-            if offering.priced:
+            if offering.price_known:
                 prices[labels] = offering.instance_price
     families: dict[str, Mapping[str, float]] = {
         _AVAILABLE: available,
