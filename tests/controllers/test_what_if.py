@@ -146,6 +146,28 @@ def test_what_is_added_is_priced_by_the_settings_of_the_situation(file, keep):
     assert price < 0.192
 
 
+@pytest.mark.parametrize(
+    ("adjustment", "change", "instance", "adjusted"),
+    [
+        ({"percent": -20}, "0.30", 0.30, -0.06),
+        ({"percent": -100}, "0.30", 0.30, -0.30),
+        ({"percent": -20}, "-50%", 0.096, -0.0192),
+        ({"dollars": 0.01}, "0.30", 0.30, 0.01),
+        ({"price": 0.05}, "0.30", 0.30, -0.25),
+        ({"percent": -20, "pools": ["another"]}, "0.30", 0.30, 0.0),
+    ],
+)
+def test_adjustments_are_of_the_price_that_is_asked_about(file, adjustment, change, instance, adjusted):
+    settings = with_data(priceAdjustments=json.dumps([adjustment]))
+    given = file(buying("m5.xlarge"), ec2_node_class(), a_workload(), settings)
+    (launch,) = report(given, "--what-if", f"price=m5.xlarge:{change}")["launches"]
+
+    parts = {part["name"]: part["dollars"] for part in launch["parts"] if part["dollars"] is not None}
+    assert parts.pop("adjustments", 0.0) == pytest.approx(adjusted)
+    assert parts == pytest.approx({"instance": instance, "volumes": 1.6 / 730})
+    assert launch["price"] == pytest.approx(instance + adjusted + 1.6 / 730)
+
+
 def test_drift_prices_a_changed_pool_by_the_settings_of_the_snapshot(file):
     labels = {
         "karpenter.sh/nodepool": "default",

@@ -5,7 +5,7 @@ something that is there: a name that matches nothing is a slip of the finger, an
 """
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -25,6 +25,7 @@ from nodeless.model.resources import parse_resources
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.model.workloads import Workload, with_kind_called, workload_of, workloads_called
+from nodeless.scheduling import PriceAdjustment
 from nodeless.state import apply
 
 #: More pods than any cluster has nodes for.
@@ -201,13 +202,42 @@ def _price(situation: Situation, argument: str) -> Situation:
     factor, price = _read_price(argument, text)
     names = set(_matching("price", pattern, _type_names(situation)))
 
-    def repriced(kind: InstanceType, offering: Offering) -> Offering:
-        if kind.name not in names:
-            return offering
-        paid = offering.at_instance_price(offering.instance_price * factor if price is None else price)
-        return replace(paid, source=_AS_IF)
+    def repriced(kind: InstanceType, adjustments: Sequence[PriceAdjustment]) -> InstanceType:
+        offerings = []
+        for offering in kind.offerings:
+            dollars = offering.instance_price * factor if price is None else price
+            paid = offering.at_instance_price(dollars, _adjusted(offering, dollars, adjustments))
+            offerings.append(replace(paid, source=_AS_IF))
+        return replace(kind, offerings=tuple(offerings))
 
-    return _offered(situation, repriced)
+    made: dict[tuple[Identity, tuple[PriceAdjustment, ...]], tuple[InstanceType, ...]] = {}
+    catalog = {}
+    for key, kinds in situation.catalog.items():
+        pool = key.partition("/")[2]
+        mine = tuple(each for each in situation.prices.adjustments if not each.pools or pool in each.pools)
+        memo = Identity(kinds), mine
+        if memo not in made:
+            made[memo] = tuple(
+                repriced(kind, [each for each in mine if each.concerns(pool, kind.name)])
+                if kind.name in names
+                else kind
+                for kind in kinds
+            )
+        catalog[key] = made[memo]
+    return replace(situation, catalog=catalog)
+
+
+def _adjusted(offering: Offering, dollars: float, adjustments: Sequence[PriceAdjustment]) -> float:
+    """What the user would pay for an instance at a price.
+
+    Where the adjustments are not known, as of a snapshot of an older release, they are taken as a percentage.
+    """
+    paid = offering.at_price(dollars, None)
+    for adjustment in adjustments:
+        paid = adjustment.apply(paid)
+    if adjustments or not offering.instance_price:
+        return paid.price
+    return dollars * (offering.adjusted_instance_price / offering.instance_price)
 
 
 def _read_price(argument: str, text: str, word: str = "price") -> tuple[float, float | None]:

@@ -6,6 +6,7 @@ from math import fsum
 
 from nodeless.model.bill import (
     ADJUSTMENTS,
+    ADJUSTMENTS_SOURCE,
     COMMITMENTS,
     INSTANCE,
     LICENSE,
@@ -102,12 +103,20 @@ class Offering:
         fee = BillPart(NODE_FEE, rest, sources=(NODE_FEE_SOURCE,))
         return (instance, *self.bill.parts, *((fee,) if abs(rest) > _CENTS_OF_NOTHING else ()))
 
-    def at_instance_price(self, dollars: float) -> "Offering":
-        """The same with another price of the instance; what comes with a node stays."""
+    def at_instance_price(self, dollars: float, adjusted: float) -> "Offering":
+        """The same with another price of the instance; what comes with a node stays.
+
+        Args:
+            dollars: What EC2 would list for the instance.
+            adjusted: What the user would pay for it, by discounts and surcharges.
+        """
         if self.bill is None:
-            return self.at_price(dollars, None)
-        bill = replace(self.bill, instance=dollars)
-        return self.at_price(max(0.0, self.price + dollars - self.bill.instance), bill)
+            return self.at_price(adjusted, None)
+        parts = tuple(part for part in self.bill.parts if part.name != ADJUSTMENTS)
+        if adjusted != dollars:
+            parts = (BillPart(ADJUSTMENTS, adjusted - dollars, sources=(ADJUSTMENTS_SOURCE,)), *parts)
+        bill = replace(self.bill, instance=dollars, parts=parts)
+        return self.at_price(max(0.0, fsum((self.price, -self.bill.total, bill.total))), bill)
 
     def billed(self, bill: Bill) -> "Offering":
         """The same at the price of a whole node, whose bill this is; not below nothing."""
