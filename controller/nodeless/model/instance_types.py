@@ -66,12 +66,20 @@ class Offering:
         return self.price if self.bill is None else self.bill.instance
 
     @property
+    def adjusted_instance_price(self) -> float:
+        """What the user pays for the instance alone, commitments left out: at least 0."""
+        return self._instance_with(ADJUSTMENTS)
+
+    @property
     def coverable_price(self) -> float:
         """What commitments may cover of the price, with what they do cover: the instance and its license."""
+        return self._instance_with(ADJUSTMENTS, LICENSE)
+
+    def _instance_with(self, *names: str) -> float:
         if self.bill is None:
             return self.price
-        coverable = (part.dollars or 0.0 for part in self.bill.parts if part.name in (ADJUSTMENTS, LICENSE))
-        return max(0.0, fsum((self.bill.instance, *coverable)))
+        parts = (part.dollars or 0.0 for part in self.bill.parts if part.name in names)
+        return max(0.0, fsum((self.bill.instance, *parts)))
 
     @property
     def platform(self) -> str:
