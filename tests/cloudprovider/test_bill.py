@@ -304,6 +304,8 @@ def test_windows_costs_what_aws_lists_for_it(name, cpus, linux, windows):
         ("AL2023", "", "Linux/UNIX"),
         ("AL2023", "Red Hat Enterprise Linux", "Red Hat Enterprise Linux"),
         ("Windows2022", "", "Windows"),
+        ("Windows2022", "Windows with SQL Server Standard", "Windows with SQL Server Standard"),
+        ("Windows2022", "Windows BYOL", "Linux/UNIX"),
     ],
 )
 def test_a_bill_says_for_which_platform_it_is(family, licensed, platform):
@@ -321,6 +323,23 @@ def test_the_license_of_an_image_that_costs_more_is_not_known():
     red_hat = replace(HERE, platform="Red Hat Enterprise Linux")
     (missing,) = [each for each in priced(a_type(), location=red_hat).parts if each.dollars is None]
     assert (missing.name, missing.detail) == ("license", "of Red Hat Enterprise Linux")
+
+
+def test_of_windows_with_a_database_server_the_license_of_that_is_not_known():
+    windows, sql = (
+        replace(CLASS, ami_family="Windows2022"),
+        replace(HERE, platform="Windows with SQL Server Web"),
+    )
+    found = [each for each in priced(a_type(), windows, location=sql).parts if each.name == "license"]
+    assert [(each.detail, each.dollars is None) for each in found] == [
+        ("of SQL Server Web", True),
+        ("windows", False),
+    ]
+
+
+def test_a_license_of_ones_own_costs_nothing():
+    windows, own = replace(CLASS, ami_family="Windows2022"), replace(HERE, platform="Windows BYOL")
+    assert "license" not in {each.name for each in priced(a_type(), windows, location=own).parts}
 
 
 @pytest.mark.parametrize(
@@ -709,6 +728,9 @@ def test_what_an_overlay_prices_at_nothing_has_that_price_also_where_it_is_sold_
         ("Ubuntu Pro", "Ubuntu Pro"),
         ("Linux/UNIX", ""),
         ("Windows", ""),
+        ("Windows BYOL", "Windows BYOL"),
+        ("Windows with SQL Server Standard", "Windows with SQL Server Standard"),
+        ("Red Hat BYOL Linux", ""),
     ],
 )
 def test_an_image_says_what_is_paid_for_with_it(told, platform):

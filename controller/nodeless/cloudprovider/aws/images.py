@@ -21,7 +21,15 @@ from nodeless.model.requirements import Requirements
 _SELECTED_FRESH, _SELECTED_USABLE = 60.0, 600.0
 _DEFAULT_FRESH, _DEFAULT_USABLE = 3600.0, 12 * 3600.0
 #: Beginnings of `PlatformDetails` (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/billing-info-fields.html).
-_LICENSED = ("Red Hat", "SUSE", "Ubuntu Pro", "SQL Server", "Linux with SQL")
+_LICENSED = (
+    "Red Hat Enterprise",
+    "SUSE",
+    "Ubuntu Pro",
+    "SQL Server",
+    "Linux with SQL",
+    "Windows BYOL",
+    "Windows with SQL",
+)
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 
 
@@ -182,9 +190,9 @@ def read_image(record: Mapping[str, Any], now: float = 0.0) -> Image | None:
 
 
 def _license_of(platform: str) -> str:
-    """What EC2 says an image is billed as, where that is another price than Linux's.
+    """What EC2 says an image is billed as, where that is another price than its family's.
 
-    Windows is left out: its family says so.
+    "Windows" is left out, since its family says so, and "Red Hat BYOL Linux", which costs what Linux does.
     """
     return platform if platform.startswith(_LICENSED) else ""
 

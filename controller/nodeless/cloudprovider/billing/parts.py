@@ -34,6 +34,8 @@ FREE_IOPS, FREE_THROUGHPUT = 3_000, 125
 _CHARGED_BY_REQUEST = "standard"
 #: Where images of families that are not known have their root volume.
 _USUAL_ROOTS = ("/dev/xvda", "/dev/sda1")
+#: Windows without a license in the price (`PlatformDetails`): the user has one.
+_OWN_LICENSE = "Windows BYOL"
 #: Families whose default is to be slowed down at the end of their credits.
 _STANDARD_BY_DEFAULT = ("t2",)
 _UNITS_OF_CPU = 1000
@@ -76,9 +78,10 @@ def parts_of_type(
 
 def platform_of(node_class: NodeClass, location: Location) -> str:
     """What EC2 bills the instances of a node class as."""
-    if family_of(node_class.ami_family).os == "windows":
-        return bill.WINDOWS
-    return location.platform or bill.LINUX
+    if location.platform == _OWN_LICENSE:
+        return bill.LINUX
+    system = bill.WINDOWS if family_of(node_class.ami_family).os == "windows" else bill.LINUX
+    return location.platform or system
 
 
 def is_burstable(name: str) -> bool:
@@ -94,6 +97,10 @@ def _license(
         if location.platform:
             yield BillPart(bill.LICENSE, None, f"of {location.platform}")
         return
+    if location.platform == _OWN_LICENSE:
+        return
+    if location.platform:
+        yield BillPart(bill.LICENSE, None, f"of {location.platform.partition(' with ')[2]}")
     price = book.license(location.region, system)
     burstable = is_burstable(instance_type.name)
     cpus = _baseline(instance_type, book) if burstable else _cpus(instance_type)
