@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.disruption import budgets
 from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed_disruptions, limit
 from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.conditions import Condition
@@ -38,17 +37,15 @@ def test_dn_01_of_ten_empty_nodes_as_many_go_as_the_budget_allows(nodes, gone):
     assert all("0 of at most" in verdict.message for verdict in left)
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """How often each pool's budgets were asked about each reason."""
-    made = Counter()
+class CountedReasons(tuple):
+    """The reasons of a budget, which count how often it is asked about each."""
 
-    def counted(pool, reason, nodes, now):
-        made[pool.key, reason] += 1
-        return allowed_disruptions(pool, reason, nodes, now)
+    def __init__(self, _):
+        self.asked = Counter()
 
-    monkeypatch.setattr(budgets, "allowed_disruptions", counted)
-    return made
+    def __contains__(self, reason):
+        self.asked[reason] += 1
+        return super().__contains__(reason)
 
 
 BROKEN = {"conditions": (Condition("Ready", "False", "", NOW - 3600),), "ready": False}
@@ -59,17 +56,18 @@ BROKEN = {"conditions": (Condition("Ready", "False", "", NOW - 3600),), "ready":
     [("Empty", 200, {}, 0), ("Underutilized", 200, {}, 1), ("Unhealthy", 40, BROKEN, 1)],
 )
 def test_a_pass_asks_the_budgets_of_a_pool_once_for_each_reason_however_many_nodes_they_hold(
-    asked, reason, refused, node, pods
+    reason, refused, node, pods
 ):
     """Each answer counts all nodes of the pool: one for each node would be their number squared."""
-    pool = a_node_pool(budgets=(Budget("0", reasons=(reason,)),))
+    reasons = CountedReasons((reason,))
+    pool = a_node_pool(budgets=(Budget("0", reasons=reasons),))
     names = [f"n{number}" for number in range(refused)]
     others = [node_of(pool, f"other{number}") for number in range(200 - refused)]
     held = [(node_of(pool, name, node=node), on(name, pods)) for name in names]
     decisions = decide(cluster(pool, held, others), node_repair=True)
     assert sum(decisions.verdicts[name].code == "Budget" for name in names) == refused
-    assert asked[pool.key, reason] == 1
-    assert set(asked.values()) == {1}
+    assert reasons.asked[reason] == 1
+    assert set(reasons.asked.values()) == {1}
 
 
 @pytest.mark.parametrize("schedule", ["when it suits", "99 0 * * *", "@never"])
