@@ -191,7 +191,8 @@ def test_drift_prices_a_changed_pool_by_the_settings_of_the_snapshot(file):
 @pytest.mark.parametrize("with_workload", [True, False])
 def test_settings_that_price_otherwise_are_refused(file, with_workload):
     snapshot_file = saved_of(file(node_pool(), ec2_node_class(), a_workload()))
-    dearer = with_data(nodeFee="0.02", priceAdjustments='[{"percent": 5}]', priceBook='{"licenses": {}}')
+    book = '{"addresses": {"ipv4": 0.006}}'
+    dearer = with_data(nodeFee="0.02", priceAdjustments='[{"percent": 5}]', priceBook=book)
     volumes = with_data(priceBook='{"addresses": {"ipv4": 0.004}}', cpuCredits="standard")
     more = [a_workload(name="more")] if with_workload else []
     for settings, names in (

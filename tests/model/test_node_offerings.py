@@ -19,7 +19,7 @@ CREDITS = BillPart("CPU credits", 0.1)
 
 
 def sold(name="m5.xlarge", *parts, system="linux", price=0.192, fee=0.0, left_out=()):
-    bill = Bill(price, parts, frozenset(left_out))
+    bill = Bill(price, parts, left_out=frozenset(left_out))
     offering = Offering(ZONE, "on-demand", bill.total + fee, bill=bill)
     labels = Requirements([Requirement.of(OS, "In", [system])])
     return InstanceType(name, labels, {}, {}, (offering,))
