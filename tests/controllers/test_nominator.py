@@ -482,6 +482,18 @@ def test_a_node_waits_for_one_that_is_ready_and_could_not_be_opened_in_one_write
     asyncio.run(scenario())
 
 
+def test_a_node_is_not_waited_for_once_nobody_is_expected_on_it():
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, _told):
+            await nominated_early(cluster, nominator)
+            assert nominator._incomplete == {"node-a", "node-b"}
+            cluster.handle(events.PodGone("default/web-b"))
+            await at_rest(nominator)
+            assert nominator._incomplete == {"node-a"}
+
+    asyncio.run(scenario())
+
+
 def test_what_the_scheduler_takes_back_before_the_node_is_ready_is_written_once_more_and_then_when_it_is():
     async def scenario():
         async with nominating() as (cluster, api, nominator, _):

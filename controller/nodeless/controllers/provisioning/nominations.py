@@ -208,8 +208,8 @@ class PodNominator:
         return any(not self._needs_no_write(key, node) for key in self._of(claim))
 
     def _is_incomplete(self, claim: NodeClaim, node: Node) -> bool:
-        """Whether a node could not be opened in one write, even if none other were waited for."""
-        return self._awaits_nomination(claim, node) or evicts(node)
+        """Whether pods are expected on a node that could not be opened in one write yet."""
+        return self._awaits_nomination(claim, node) or (evicts(node) and bool(self._of(claim)))
 
     def _closed_for(self, node: Node) -> float:
         """For how many seconds a node has been ready and closed."""
