@@ -32,6 +32,7 @@ from nodeless.model.labels import (
     REBOOTED_FROM,
     REBOOTING_TAINT,
     REBOOTS,
+    REPLACES,
 )
 from nodeless.model.nodes import REBOOTING
 from nodeless.model.pools import Budget
@@ -276,6 +277,14 @@ def test_among_equals_the_one_that_has_waited_longest_goes_first(minutes):
         for name, minute in minutes.items()
     ]
     assert in_order(due, NOW) == sorted(minutes, key=lambda name: (-minutes[name], name))
+
+
+@pytest.mark.parametrize(("deleted", "repaired"), [({}, False), ({"deletion_timestamp": NOW - 7200}, True)])
+def test_a_replacement_that_is_broken_is_replaced_though_its_old_node_still_drains(deleted, repaired):
+    old = node_of(POOL, "old", "small", **deleted)
+    new = broken("new", annotations={REPLACES: "old"})
+    decisions = look(POOL, old, on("old", cpu="500m"), new, on("new", cpu="500m"), healthy(9))
+    assert [command.claims for command in decisions.commands] == ([("new",)] if repaired else [])
 
 
 def test_the_broken_node_is_marked_while_its_replacement_comes():

@@ -92,7 +92,13 @@ def _termination_commands(
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
     making = CandidateBuilder(context.snapshot, context.catalog, context.now, context.coverage)
-    replacements = claims_by_replacement(context.snapshot)
+    # Once the nodes that it replaces only drain, maybe for hours, a replacement is a node like any other.
+    claims = context.snapshot.claims
+    replacements = {
+        name: olds
+        for name, olds in claims_by_replacement(context.snapshot).items()
+        if any(claims[old].deletion_timestamp is None for old in olds)
+    }
     busy = {*replacements, *replacement_by_claim(replacements)}
     found: dict[str, tuple[Candidate, Ailment]] = {}
     for name, claim in sorted(context.snapshot.claims.items()):
