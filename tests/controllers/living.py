@@ -291,8 +291,8 @@ class Living:
             await asyncio.wait({running})
 
 
-async def _at_once(work, *arguments):
-    return work(*arguments)
+async def _at_once(work, *arguments, **options):
+    return work(*arguments, **options)
 
 
 def lived(snapshot, types, **how):

@@ -31,6 +31,7 @@ __all__ = [
     "ProcessMustEnd",
     "Subject",
     "cause_of",
+    "is_conflict",
     "is_transient",
     "kept_running",
     "must_end",
@@ -51,6 +52,11 @@ def must_end(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return any(map(must_end, error.exceptions))
     return isinstance(error, ProcessMustEnd)
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether somebody else wrote an object first: it is read and looked at anew."""
+    return isinstance(error, ApiError) and error.status == _CONFLICT
 
 
 def is_transient(error: Exception) -> bool:
@@ -141,7 +147,7 @@ class ErrorBoundary:
 
         A conflict says nothing of the object: somebody else wrote first, and it is looked at anew.
         """
-        if isinstance(error, ApiError) and error.status == _CONFLICT:
+        if is_conflict(error):
             return 0.0
         cause, now = cause_of(error), time.monotonic()
         new = self._quarantine.is_new_cause(key, cause)

@@ -8,11 +8,10 @@ are found again.
 
 import asyncio
 from dataclasses import replace
-from functools import partial
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
-from nodeless.controllers.error_boundary import ErrorBoundary, Subject, is_transient, must_end
+from nodeless.controllers.error_boundary import ErrorBoundary, Subject, is_conflict, is_transient, must_end
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.disruption import (
     CommandHistory,
@@ -57,7 +56,6 @@ _LOOK, _STEP = "search", "commands"
 _COMMAND_SECONDS = 2.0
 #: Seconds that a search may take without a rest after it, and the rest for each second of a longer one.
 _SHORT_SEARCH, _REST_AFTER = 1.0, 5.0
-_CONFLICT = 409
 #: Reasons of commands that save money, and wait for validation.
 _SAVING = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED)
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
@@ -199,7 +197,7 @@ class DisruptionLoop:
                 self._record_failure(self._failed_steps, step.key, error, version)
 
     def _say_interrupted(self, error: Exception) -> None:
-        if not (isinstance(error, ApiError) and error.status == _CONFLICT):
+        if not is_conflict(error):
             self._log.warning(f"a command could not be continued, trying again: {error}")
 
     def _record_failure(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
@@ -324,7 +322,7 @@ class DisruptionLoop:
             snapshot, catalog, policy.solving.node_fee, policy.solving.commitments
         )
         decisions = await asyncio.to_thread(
-            partial(disrupt, sparing=self._steady() < self._rests_until),
+            disrupt,
             snapshot,
             catalog,
             policy,
@@ -332,6 +330,7 @@ class DisruptionLoop:
             self._memory,
             self._searches,
             self._resting(snapshot),
+            sparing=self._steady() < self._rests_until,
         )
         for name, error in decisions.faults.items():
             self._record_failure(self._failed_passes, f"look:{name}", error)
@@ -390,9 +389,7 @@ class DisruptionLoop:
         except Exception as error:
             if must_end(error):
                 raise
-            if isinstance(error, ApiUnavailable) or (
-                isinstance(error, ApiError) and error.status == _CONFLICT
-            ):
+            if isinstance(error, ApiUnavailable) or is_conflict(error):
                 self._say_interrupted(error)
             else:
                 self._record_failure(self._failed_starts, key, error)

@@ -14,6 +14,7 @@ from nodeless.controllers.error_boundary import (
     ProcessMustEnd,
     Subject,
     cause_of,
+    is_conflict,
     is_transient,
     quarantine_conditions,
     release_conditions,
@@ -23,7 +24,6 @@ from nodeless.controllers.nodeclaim.eviction_order import EvictionOrder
 from nodeless.controllers.nodeclaim.launcher import Launcher, RetryLaterError
 from nodeless.controllers.nodeclaim.pod_events import PodEvents
 from nodeless.controllers.provisioning.nominations import PodNominator
-from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.workqueue import KeyedQueue
@@ -193,7 +193,7 @@ class ClaimLoop:
             if not is_transient(error):
                 await self._set_aside(key, claim, version, error)
                 return
-            if not (isinstance(error, ApiError) and error.status == 409):
+            if not is_conflict(error):
                 self._log.warning(f"reconciliation failed, trying again: {error}", key=key)
             self._again(key)
         finally:

@@ -13,6 +13,7 @@ from nodeless.controllers.error_boundary import (
     ProcessMustEnd,
     Subject,
     cause_of,
+    is_conflict,
     is_transient,
     quarantine_conditions,
     release_conditions,
@@ -212,7 +213,7 @@ class PoolLoop:
     async def _retry_later(self, key: str, error: Exception) -> None:
         """Try again: soon after what passes with time, ever later after what nobody foresaw."""
         if is_transient(error):
-            if not (isinstance(error, ApiError) and error.status == 409):
+            if not is_conflict(error):
                 self._log.warning(f"{key}: {error}")
             self._queue.add_in(key, self._timing.guard_restore if key == _GUARD else _RETRY_SECONDS)
             return
