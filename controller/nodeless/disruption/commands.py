@@ -29,7 +29,7 @@ from nodeless.model.instructions import (
     Instruction,
     PublishEvent,
     UpdateClaimStatus,
-    UpdateNode,
+    set_taints,
 )
 from nodeless.model.labels import (
     DISRUPTION_REASON_ANNOTATION,
@@ -146,8 +146,7 @@ def _marks(
     marks: list[Instruction] = []
     if not _is_marked(node):
         stage = f"disrupting node: {message}" if message else "disrupting node"
-        taints = (*node.taints, DISRUPTED)
-        marks.append(UpdateNode(cause, node.name, taints=taints, taints_before=node.taints, stage=stage))
+        marks.append(set_taints(cause, node, (*node.taints, DISRUPTED), stage))
         text = f"{reason}: {message}" if message else reason
         marks.append(
             PublishEvent(cause, "Node", node.name, "Normal", "DisruptionStarted", text, uid=node.uid)
@@ -307,15 +306,7 @@ def _marks_off(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruc
     node = snapshot.node_of(claim)
     if node is not None and node.deletion_timestamp is None and _is_marked(node):
         others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
-        instructions.append(
-            UpdateNode(
-                cause,
-                node.name,
-                taints=others,
-                taints_before=node.taints,
-                stage="node is not disrupted any more",
-            )
-        )
+        instructions.append(set_taints(cause, node, others, "node is not disrupted any more"))
     if claim.is_true(DISRUPTION_REASON) and not claim.is_true(REBOOTING):
         condition = changed_condition(claim, DISRUPTION_REASON, "False", now, reason="NotDisrupted")
         instructions.append(UpdateClaimStatus(cause, claim.name, condition))

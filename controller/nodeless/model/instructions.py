@@ -7,7 +7,7 @@ tell its story. Carrying one out twice does no harm.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeless.model.nodes import Condition, NodeClaim
+from nodeless.model.nodes import Condition, Node, NodeClaim
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.taints import Taint
 
@@ -91,6 +91,11 @@ class UpdateNode:
     owner_claim: NodeClaim | None = None
     stage: str = ""
     """What this means in the node's story; logged once it is done."""
+
+
+def set_taints(cause: str, node: Node, taints: tuple[Taint, ...], stage: str) -> UpdateNode:
+    """Set the taints of a node, as long as it has those that it is seen with."""
+    return UpdateNode(cause, node.name, taints=taints, taints_before=node.taints, stage=stage)
 
 
 @dataclass(frozen=True, slots=True)

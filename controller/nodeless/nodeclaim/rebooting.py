@@ -26,6 +26,7 @@ from nodeless.model.instructions import (
     RebootInstance,
     UpdateClaimStatus,
     UpdateNode,
+    set_taints,
 )
 from nodeless.model.labels import REBOOTED_FROM, REBOOTS
 from nodeless.model.nodes import (
@@ -151,13 +152,7 @@ def _await_reboot(claim: NodeClaim, node: Node, condition: Condition, now: float
 
 def _lift_fence(claim: NodeClaim, node: Node, now: float) -> Step:
     others = tuple(taint for taint in node.taints if not taint.matches(REBOOT_FENCE))
-    lifted = UpdateNode(
-        cause_of(claim),
-        node.name,
-        taints=others,
-        taints_before=node.taints,
-        stage="node is back from its reboot",
-    )
+    lifted = set_taints(cause_of(claim), node, others, "node is back from its reboot")
     return Step((lifted,), now + _ASK_AGAIN)
 
 
@@ -202,13 +197,7 @@ def _with_reason(claim: NodeClaim, reason: str, message: str, now: float) -> tup
 
 
 def _fence_node(claim: NodeClaim, node: Node) -> UpdateNode:
-    return UpdateNode(
-        cause_of(claim),
-        node.name,
-        taints=(*node.taints, REBOOT_FENCE),
-        taints_before=node.taints,
-        stage="fenced node for its reboot",
-    )
+    return set_taints(cause_of(claim), node, (*node.taints, REBOOT_FENCE), "fenced node for its reboot")
 
 
 def _fail_reboot(claim: NodeClaim, node: Node, what: str) -> Step:

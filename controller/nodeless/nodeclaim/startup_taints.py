@@ -15,7 +15,7 @@ DaemonSet may tolerate the taint as it comes, and be what makes the node ready.
 
 from dataclasses import replace
 
-from nodeless.model.instructions import UpdateNode
+from nodeless.model.instructions import set_taints
 from nodeless.model.labels import UNREGISTERED_TAINT
 from nodeless.model.nodes import Node
 from nodeless.model.taints import Taint, TaintEffect
@@ -47,10 +47,7 @@ def step_opening(view: ClaimView, now: float) -> Step:
     if taints == node.taints:
         return Step((), again)
     stage = "narrowed node" if any(map(_is_ours, taints)) else "opened node"
-    opening = UpdateNode(
-        cause_of(view.claim), node.name, taints=taints, taints_before=node.taints, stage=stage
-    )
-    return Step((opening,), again)
+    return Step((set_taints(cause_of(view.claim), node, taints, stage),), again)
 
 
 def is_closed(node: Node) -> bool:

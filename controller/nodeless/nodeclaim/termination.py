@@ -5,6 +5,8 @@ as anything can cost money there is an object that says so. Whom a drain concern
 `draining`.
 """
 
+from dataclasses import replace
+
 from nodeless.api.times import format_time
 from nodeless.model.instructions import (
     AnnotateClaim,
@@ -16,6 +18,7 @@ from nodeless.model.instructions import (
     TerminateInstance,
     UpdateClaimStatus,
     UpdateNode,
+    set_taints,
 )
 from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Condition, Node, NodeClaim
@@ -116,16 +119,7 @@ def _cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
     if any(taint.matches(DISRUPTED) for taint in node.taints) and EXCLUDE_BALANCERS in node.labels:
         return ()
     taints = (*(taint for taint in node.taints if not taint.matches(DISRUPTED)), DISRUPTED)
-    return (
-        UpdateNode(
-            cause,
-            node.name,
-            labels=labels,
-            taints=taints,
-            taints_before=node.taints,
-            stage="tainted node",
-        ),
-    )
+    return (replace(set_taints(cause, node, taints, "tainted node"), labels=labels),)
 
 
 def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod, ...], now: float) -> Step:
