@@ -17,7 +17,7 @@ import structlog
 from nodeless.cli.kubeconfig import ClusterUnreadable
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws import AwsProvider
-from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms
+from nodeless.cloudprovider.billing.terms import BillTerms, terms_of
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets, pools_sold
 from nodeless.controllers.disruption.drift import selections
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
@@ -99,9 +99,9 @@ async def live_situation(
         if offline is None:
             raise
         remark(f"AWS cannot be asked, so the bundled catalog is used: {error}")
-    catalog, problems = offline(snapshot, BillTerms() if settings is None else bill_terms(settings))
     policy = policy_of(settings).at(now) if settings is not None else Policy()
     prices = PriceTerms() if settings is None else price_terms_of(settings)
+    catalog, problems = offline(snapshot, terms_of(prices))
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now, prices)
 
 

@@ -52,7 +52,7 @@ class Candidate:
     others: float = 0.0
     """Eviction costs of pods on other nodes that run together with one of its pods or not at all."""
     committed: str = ""
-    """The commitments that pay for its whole instance; empty: it is paid for, at least in part."""
+    """The commitments that pay for its whole instance; empty: they pay for a part of it at most."""
     covered: float = 0.0
     """US dollars an hour that commitments pay of it."""
 
@@ -226,7 +226,7 @@ class Prices:
         return self._coverage.dollars(claim.name)
 
     def paid_by(self, claim: NodeClaim, node: Node, pool: Pool) -> str:
-        """The commitments that pay for the whole instance of a node; empty: it is paid for, in part at least.
+        """The commitments that pay for the whole instance of a node; empty: they pay for a part at most.
 
         Its volumes, addresses and fees are never paid by commitments.
         """

@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-from nodeless.model.bill import DEFAULT_MODE, PARTS
+from nodeless.model.bill import DEFAULT_MODE, LEAST_MEMORY, PARTS
 from nodeless.scheduling.capacity.pricing import PriceAdjustment
-
-#: Bytes that a type must leave for pods, unless something else is said.
-_LEAST_MEMORY = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class PriceTerms:
     """`nodeless.burstableCPUUse`."""
     adjustments: tuple[PriceAdjustment, ...] = ()
     """`nodeless.priceAdjustments`."""
-    least_memory: int = _LEAST_MEMORY
+    least_memory: int = LEAST_MEMORY
     """`nodeless.leastMemory`."""
     price_book: str = "{}"
     """`nodeless.priceBook`, a JSON object."""

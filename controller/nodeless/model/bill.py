@@ -3,13 +3,15 @@
 A part whose price is not known says so; it is never counted as free.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 
 #: Hours of a month, as AWS counts them.
 HOURS_A_MONTH = 730
 #: What no price, fee or amount that users give comes near; sums of such figures stay finite.
 HIGHEST_FIGURE = 1_000_000
+#: Bytes that a type must leave for pods, unless the settings say something else.
+LEAST_MEMORY = 128 * 2**20
 INSTANCE = "instance"
 LICENSE = "license"
 CREDITS = "CPU credits"
@@ -79,6 +81,13 @@ class Bill:
     def total(self) -> float:
         """US dollars an hour of all parts that are known."""
         return fsum([self.instance, *[part.dollars for part in self.parts if part.dollars is not None]])
+
+    def adjusted(self, difference: float) -> "Bill":
+        """With what discounts and surcharges change of the instance's price, in place of what they did."""
+        parts = tuple(part for part in self.parts if part.name != ADJUSTMENTS)
+        if difference:
+            parts = (BillPart(ADJUSTMENTS, difference, sources=(ADJUSTMENTS_SOURCE,)), *parts)
+        return replace(self, parts=parts)
 
     @classmethod
     def of_instance(cls, price: float) -> "Bill":

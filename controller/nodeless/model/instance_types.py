@@ -6,7 +6,6 @@ from math import fsum
 
 from nodeless.model.bill import (
     ADJUSTMENTS,
-    ADJUSTMENTS_SOURCE,
     COMMITMENTS,
     INSTANCE,
     LICENSE,
@@ -120,10 +119,7 @@ class Offering:
         """
         if self.bill is None:
             return self.at_price(adjusted, None)
-        parts = tuple(part for part in self.bill.parts if part.name != ADJUSTMENTS)
-        if adjusted != dollars:
-            parts = (BillPart(ADJUSTMENTS, adjusted - dollars, sources=(ADJUSTMENTS_SOURCE,)), *parts)
-        bill = replace(self.bill, instance=dollars, parts=parts)
+        bill = replace(self.bill, instance=dollars).adjusted(adjusted - dollars)
         return self.at_price(max(0.0, fsum((self.price, -self.bill.total, bill.total))), bill)
 
     def billed(self, bill: Bill) -> "Offering":

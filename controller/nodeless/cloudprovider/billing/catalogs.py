@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nodeless.cloudprovider.billing.parts import Location, parts_of_type, platform_of, shared_parts
 from nodeless.cloudprovider.billing.room import with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
-from nodeless.model.bill import ADJUSTMENTS, ADJUSTMENTS_SOURCE, PARTS, Bill, BillPart
+from nodeless.model.bill import PARTS, Bill, BillPart
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.pools import NodeClass, Pool
 
@@ -68,9 +68,7 @@ def _with_bill(offering: Offering, bill: Bill, adjustments: "Sequence[PriceAdjus
     paid = offering
     for adjustment in adjustments:
         paid = adjustment.apply(paid)
-    difference = paid.price - offering.price
-    adjusted = BillPart(ADJUSTMENTS, difference, sources=(ADJUSTMENTS_SOURCE,))
-    return offering.billed(replace(bill, parts=(adjusted, *bill.parts)) if difference else bill)
+    return offering.billed(bill.adjusted(paid.price - offering.price))
 
 
 @dataclass(frozen=True, slots=True)

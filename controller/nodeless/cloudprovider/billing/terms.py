@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nodeless.cloudprovider.billing.book import PRICE_BOOK, PriceBook, bundled_book, read_book
-from nodeless.model.bill import DEFAULT_MODE, PARTS
+from nodeless.model.bill import DEFAULT_MODE, LEAST_MEMORY, PARTS
 from nodeless.operator.settings import GlobalSettings, read_settings
+from nodeless.operator.solver_policy import price_terms_of
 
 if TYPE_CHECKING:
     from nodeless.explain.price_terms import PriceTerms
@@ -31,7 +32,7 @@ class BillTerms:
     requests."""
     adjustments: tuple["PriceAdjustment", ...] = ()
     """Discounts, surcharges and commitments, applied to the price of the instance in their order."""
-    least_memory: int = 128 * MIB
+    least_memory: int = LEAST_MEMORY
     """Bytes that must be left for pods on a type that no pool and no pod names; 0: any type is bought."""
     book: PriceBook = field(default_factory=bundled_book)
     """What AWS charges."""
@@ -43,14 +44,7 @@ class BillTerms:
 
 def bill_terms(settings: GlobalSettings) -> BillTerms:
     """What the controller's settings choose."""
-    return BillTerms(
-        parts=settings.bill_parts,
-        credit_mode=settings.cpu_credits,
-        cpu_use=settings.burstable_cpu_use,
-        adjustments=settings.price_adjustments,
-        least_memory=settings.least_memory,
-        book=read_book(settings.price_book),
-    )
+    return terms_of(price_terms_of(settings))
 
 
 def terms_of(prices: "PriceTerms") -> BillTerms:
