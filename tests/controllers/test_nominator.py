@@ -448,29 +448,18 @@ def test_pods_are_nominated_to_a_node_before_it_is_ready_and_it_opens_when_it_is
     asyncio.run(scenario())
 
 
-def test_a_node_that_is_ready_waits_for_one_that_joined_with_it_whose_pods_are_nominated():
-    async def scenario():
-        async with nominating() as (cluster, _api, nominator, told):
-            await nominated_early(cluster, nominator)
-            becomes_ready(cluster, "node-a")
-            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
-            await at_rest(nominator)
-            assert nominator.awaits(claim, node)
-            assert told == []
-            becomes_ready(cluster, "node-b")
-            await until(lambda: set(told) == {"a", "b"})
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_node_waits_for_one_that_joined_with_it_and_cannot_be_opened_in_one_write_yet(ready):
+    """It is not ready, or was a moment ago and its taint still evicts.
 
-    asyncio.run(scenario())
-
-
-def test_a_node_waits_for_one_that_is_ready_and_could_not_be_opened_in_one_write_yet():
-    """Opened alone, it has kube-scheduler try the other's pods in vain, whose nominations are gone then."""
+    Opened alone, a node has kube-scheduler try the other's pods in vain, whose nominations are gone then.
+    """
 
     async def scenario():
         async with nominating() as (cluster, _api, nominator, told):
             await nominated_early(cluster, nominator)
             node = cluster.snapshot.nodes["node-b"]
-            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="8")))
+            cluster.handle(events.NodeSeen(replace(node, ready=ready, resource_version="8")))
             becomes_ready(cluster, "node-a")
             claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
             await at_rest(nominator)
