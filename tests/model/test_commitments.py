@@ -19,8 +19,8 @@ def flexible(instances=1, kind="m7g.xlarge", **fields):
     return reserved(instances, kind, size_flexible=True, **fields)
 
 
-def usage(name="a", kind="m7g.xlarge", zone="eu-central-1a", dollars=0.2):
-    return Usage(name, kind, zone, dollars)
+def usage(name="a", kind="m7g.xlarge", zone="eu-central-1a", dollars=0.2, list_price=None):
+    return Usage(name, kind, zone, dollars, dollars if list_price is None else list_price)
 
 
 def off(coverage):

@@ -29,7 +29,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.model.taints import Taint
 from nodeless.scheduling import LOWEST_PRICE, Policy, solve
-from nodeless.scheduling.capacity.coverage import most_covered, running_coverage
+from nodeless.scheduling.capacity.coverage import most_worth, running_coverage
 from nodeless.scheduling.committed import cheapest_with_commitments
 from nodeless.state import apply
 from tests.scheduling.exact import best
@@ -243,6 +243,21 @@ def test_commitments_pay_for_the_instance_alone():
     assert covered(plan) == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(("adjustment", "paid"), [(-0.1, 0.15), (0.1, 0.25), (-0.4, 0.0)])
+def test_a_savings_plan_is_used_up_at_list_prices_whatever_the_user_pays(adjustment, paid):
+    """Half of 0.4 is 0.2, so a plan of 0.1 covers half of the node, whatever that costs."""
+
+    def adjusted(kind):
+        offerings = tuple(
+            each.billed(Bill(each.price, (BillPart("adjustments", adjustment),))) for each in kind.offerings
+        )
+        return replace(kind, offerings=offerings)
+
+    seen = snapshot(pods(1, "6"), NEVER_SPOT)
+    plan = planned(seen, savings_plan(0.1, discount=50), types=(adjusted(BY_NAME["a.2xlarge"]),))
+    assert launched(plan) == [("a.2xlarge", ON_DEMAND, paid)]
+
+
 def billed_as(platform, types=TYPES, license_price=0.0):
     parts = (BillPart(LICENSE, license_price),) if license_price else ()
     return tuple(
@@ -424,9 +439,8 @@ def test_more_pods_with_a_place_are_worth_more_than_what_is_paid_for():
 )
 def test_a_commitment_covers_so_many_dollars_at_most(commitment, dollars):
     """Of the family a, a medium instance has the highest price for its size: 0.06 for two units."""
-    left = {commitment.name: commitment.amount}
-    assert most_covered({POOL.key: TYPES[:-1]}, [commitment], left) == pytest.approx(dollars)
-    assert most_covered({POOL.key: TYPES[:-1]}, [commitment], {commitment.name: 0.0}) == 0
+    (worth,) = most_worth({POOL.key: TYPES[:-1]}, [commitment])
+    assert commitment.amount * worth == pytest.approx(dollars)
 
 
 def test_a_commitment_for_what_no_pool_buys_changes_nothing():
@@ -522,6 +536,45 @@ def test_the_bound_tells_how_good_a_plan_is_where_a_commitment_reaches_for_some_
     plan = planned(snapshot(batch, POOL), savings_plan(plain.cost_per_hour / 2, discount=50))
     assert 0 < plan.cost_per_hour < 0.6 * plain.cost_per_hour
     assert 0.9 * plan.cost_per_hour < plan.lower_bound <= plan.cost_per_hour
+
+
+def with_volumes(dollars, types=TYPES):
+    volumes = (BillPart("volumes", dollars),)
+    return tuple(
+        replace(kind, offerings=tuple(each.billed(Bill(each.price, volumes)) for each in kind.offerings))
+        for kind in types
+    )
+
+
+@pytest.mark.parametrize("dollars", [100.0, 1000.0])
+def test_the_bound_beside_an_ample_savings_plan_is_what_nodes_cost_beside_their_instances(dollars):
+    batch = [pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED]
+    types = with_volumes(0.0022)
+    plan = planned(snapshot(batch, POOL), savings_plan(dollars, discount=50), types=types)
+    assert 0.99 * plan.cost_per_hour <= plan.lower_bound <= plan.cost_per_hour
+
+
+def test_the_bound_knows_that_units_of_a_commitment_are_worth_more_in_some_sizes_than_in_others():
+    """Of a medium instance a normalized unit is worth 0.03, of a 2xlarge 0.025, and of spot nothing."""
+    batch = [pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED]
+    plan = planned(snapshot(batch, POOL), reserved("a.large", 60, size_flexible=True))
+    assert 0.9 * plan.cost_per_hour < plan.lower_bound <= plan.cost_per_hour
+
+
+def test_each_commitment_has_a_worth_of_its_own_in_the_bound():
+    """No pod fits the type of the first: it must not count as what the second leaves to be paid."""
+    batch = [pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED]
+    commitments = reserved("a.medium", 150, name="small"), savings_plan(0.5, discount=28)
+    plan = planned(snapshot(batch[1:], POOL), *commitments)
+    assert 0.9 * plan.cost_per_hour < plan.lower_bound <= plan.cost_per_hour
+
+
+def test_the_nodes_are_taken_that_a_commitment_reaches_for():
+    """10 USD/h reach for all pods on 2xlarge, and not on 4xlarge, which have less to pay beside."""
+    batch = [pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED]
+    types = with_volumes(0.0022)
+    plan = planned(snapshot(batch, POOL), savings_plan(10.0, discount=50), types=types)
+    assert plan.cost_per_hour < 0.12
 
 
 _MIXED = [("a", "500m", "1Gi"), ("b", "1", "3Gi"), ("c", "1500m", "8Gi"), ("d", "3", "2Gi")]

@@ -184,10 +184,13 @@ class Commitment:
             (percent for pattern, percent in self.discounts if fnmatchcase(instance_type, pattern)), None
         )
 
-    def use(self, instance_type: str, dollars: float) -> float:
-        """What an instance that it concerns uses of it in an hour; `dollars`: its price an hour."""
+    def use(self, instance_type: str, list_price: float) -> float:
+        """What an instance that it concerns uses of it in an hour; `list_price`: in US dollars an hour.
+
+        The rates of a Savings Plan are AWS's own: discounts and surcharges of the user do not change them.
+        """
         if self.dollars is not None:
-            return dollars * (1 - (self.discount_of(instance_type) or 0.0) / 100)
+            return list_price * (1 - (self.discount_of(instance_type) or 0.0) / 100)
         return (normalized_units(instance_type) or 0.0) if self.size_flexible else 1.0
 
     def is_in_term(self, now: float) -> bool:
@@ -223,7 +226,10 @@ class Usage:
     instance_type: str
     zone: str
     dollars: float
-    """Its price an hour: the instance's and its license's."""
+    """What is paid for it an hour: the instance's price and its license's, as the user's settings adjust
+    them."""
+    list_price: float
+    """The same at list prices."""
     platform: str = LINUX
     """What EC2 bills it as."""
 
@@ -269,7 +275,7 @@ def cover(
             part = 1 - covered[usage.name]
             if part <= _NOTHING or not commitment.concerns(usage.instance_type, usage.zone, usage.platform):
                 continue
-            whole = commitment.use(usage.instance_type, usage.dollars)
+            whole = commitment.use(usage.instance_type, usage.list_price)
             if whole <= 0:
                 continue
             part = min(part, rest / whole)

@@ -74,6 +74,11 @@ class Offering:
         """What commitments may cover of the price, with what they do cover: the instance and its license."""
         return self._instance_with(ADJUSTMENTS, LICENSE)
 
+    @property
+    def coverable_list_price(self) -> float:
+        """The same at list prices: by these a Savings Plan is used up, whatever else the user pays."""
+        return self._instance_with(LICENSE)
+
     def _instance_with(self, *names: str) -> float:
         if self.bill is None:
             return self.price

@@ -8,19 +8,20 @@ which each price is right:
 2. as if each node had all that is left of them for itself: what is covered as a whole has a nominal price;
 3. where they do not reach for all nodes of the second plan, those are kept that cost no more than was
    planned, the ones first whose pods would cost the most elsewhere; the other pods are planned beside them,
-   at list prices, or with what is left in the same way.
+   at list prices, or with what is left in the same way;
+4. as if an instance cost what it uses of commitments, a unit of each at some worth; the others as in 3.
 
 The cheapest with what commitments cover of it is taken.
 
-Bound: let V be the US dollars an hour that commitments can cover at most, and c(P) the price of the
-instances of a plan that they concern. They cover no more than V and no more than c(P), so no more than
-(1 - a) c(P) + a V for any a from 0 to 1; and no plan costs less than a bound at the part a of these
-instances' prices, less a V. The first plan has a = 1, the second nearly 0. Where commitments reach for some
-pods and not for all, that a is looked at for which the covered instances cost as much as others.
+Bound: each plan's own, less what commitments may take off it at most (`commitment_worth`). In the first plan
+a unit of each is worth the most that it can be, in the second nearly nothing, in those of 4. what leaves room
+for the highest bound.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import fsum, isclose
 from typing import TypeVar
 
 from nodeless.model.bill import COMMITMENTS, BillPart
@@ -46,20 +47,22 @@ from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling.batch import pools_in_order
 from nodeless.scheduling.capacity.coverage import (
     NOMINAL,
+    at_worth,
     covered_catalog,
-    most_covered,
-    part_of_price,
+    most_worth,
     running_coverage,
     unused,
     usage_of,
+    uses_of,
 )
 from nodeless.scheduling.capacity.pricing import priced
+from nodeless.scheduling.commitment_worth import InstanceUse, PlanUse, highest_bound
 from nodeless.scheduling.faults import or_without
 from nodeless.scheduling.pods.volumes import mounts
 from nodeless.scheduling.policy import Policy
 from nodeless.state.applying import apply
 
-#: How much of the time box each plan after the first may use; there are five at most.
+#: How much of the time box each plan after the first may use; there are ten at most.
 _BOX = 1 / 4
 #: The part of a pass after whose counted work no further plan is made.
 _LATE = 1 / 3
@@ -67,6 +70,13 @@ _LATE = 1 / 3
 _ROUNDING = 1e-9
 #: How often what is left of commitments is planned with.
 _ROUNDS = 3
+#: How many plans are made at a worth of commitments, and by which part of the price a bound must be able to
+#: rise for each.
+_TRIALS, _WORTHWHILE = 3, 0.01
+#: By which part a worth must differ from those that were tried.
+_NEAR = 1e-3
+#: Which part of what nodes cost beside their instances does not matter to a bound.
+_LITTLE = 1e-3
 _NAME = "planned.nodeless.dev/{}"
 
 Planner = Callable[[Snapshot, Catalog, Policy], Plan]
@@ -97,12 +107,22 @@ def _with_commitments(
     search = _Search.of(snapshot, catalog, policy, planner)
     if search is None:
         return plain
-    best, ample = search.with_coverage(plain), None
-    if not search.covers_nothing and sum(plain.work.values()) <= _LATE * policy.deadline:
-        ample = planner(snapshot, search.covered, search.hurried)
-        other = search.with_coverage(search.within_commitments(ample, search.hurried))
-        best = min(best, other, key=_order)
-    return replace(best, lower_bound=search.bound(best, plain, ample))
+    best, made = search.with_coverage(plain), [_Made(plain, search.most)]
+    while (worth := search.next_worth(best, made)) is not None:
+        ample = len(made) == 1
+        plan = search.planner(snapshot, search.covered if ample else search.at(worth), search.hurried)
+        made.append(_Made(plan, worth))
+        covered = search.within_commitments(plan, search.hurried, _ROUNDS if ample else 1)
+        best = min(best, search.with_coverage(covered), key=_order)
+    return replace(best, lower_bound=search.bound(best, made))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A plan, and the worth of a unit of each commitment at which its bound is one with commitments."""
+
+    plan: Plan
+    worth: tuple[float, ...]
 
 
 def _order(plan: Plan) -> tuple[int, float]:
@@ -127,6 +147,8 @@ class _Search:
     """What is left of each, by its name."""
     offerings: NodeOfferings
     """At the prices of nodes, the fee for each added."""
+    most: tuple[float, ...]
+    """What a unit of each commitment is worth at most."""
 
     @staticmethod
     def of(snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner) -> "_Search | None":
@@ -148,7 +170,8 @@ class _Search:
             time_box=_BOX * policy.time_box,
         )
         offerings = NodeOfferings(priced(at_price, pools, (), policy.node_fee))
-        return _Search(snapshot, at_price, covered, hurried, planner, commitments, left, offerings)
+        most = most_worth(at_price, commitments)
+        return _Search(snapshot, at_price, covered, hurried, planner, commitments, left, offerings, most)
 
     def with_coverage(self, plan: Plan) -> Plan:
         """The plan with what is left of commitments off its nodes' bills; nominal prices become real."""
@@ -216,29 +239,73 @@ class _Search:
             for new, old in zip(kinds, self.catalog[key], strict=True)
         )
 
-    def bound(self, best: Plan, plain: Plan, ample: Plan | None) -> float | None:
-        """What no plan for the pods of `best` goes below; None: not known."""
-        most = most_covered(self.catalog, self.commitments, self.left)
+    def next_worth(self, best: Plan, made: Sequence[_Made]) -> tuple[float, ...] | None:
+        """The worth of a unit of each commitment at which a plan is made next; None: at no other.
+
+        Args:
+            best: The cheapest plan that is known.
+            made: The plans that were made.
+        """
+        work = sum(sum(each.plan.work.values()) for each in made)
+        if self.covers_nothing or work > _LATE * self.hurried.deadline:
+            return None
+        if len(made) == 1:
+            return tuple(NOMINAL * each for each in self.most)
+        if len(made) == 2 + _TRIALS or not self.concerns_all_pools:
+            return None
+        uses = [self._use(each.plan) for each in made]
+        most, worth = highest_bound(uses, self._amounts, self.most)
+        gain = most - (self.bound(best, made) or 0.0)
+        if gain <= _WORTHWHILE * best.cost_per_hour:
+            return None
+        least = min(use.beside for use in uses)
+        found = tuple(max(own, floor) for own, floor in zip(worth, self._floors(least), strict=True))
+        return None if any(_is_near(found, each.worth) for each in made) else found
+
+    @property
+    def _amounts(self) -> list[float]:
+        return [self.left[each.name] for each in self.commitments]
+
+    def _floors(self, beside: float) -> Iterator[float]:
+        """A worth that decides nothing and takes little off a bound, for nothing may be free."""
+        for amount, most in zip(self._amounts, self.most, strict=True):
+            nominal = NOMINAL * most
+            little = _LITTLE * beside / (amount * len(self.commitments))
+            yield min(nominal, little) if beside > 0 else nominal
+
+    def _use(self, plan: Plan) -> PlanUse:
+        beside, instances = 0.0, Counter[tuple[float, tuple[float | None, ...]]]()
+        for node in plan.new_nodes:
+            offering = node.alternatives[0].offering
+            uses = uses_of(node.instance_type, offering, self.commitments)
+            price = offering.coverable_price if any(use is not None for use in uses) else 0.0
+            beside += _listed(node) - price
+            if price:
+                instances[price, uses] += 1
+        used = (InstanceUse(number, price, uses) for (price, uses), number in instances.items())
+        return PlanUse(beside, tuple(used))
+
+    def bound(self, best: Plan, made: Sequence[_Made]) -> float | None:
+        """What no plan for the pods of `best` goes below; None: not known.
+
+        Args:
+            best: The plan.
+            made: The plans that were made, the first as if there were no commitments.
+        """
+        plain = made[0].plan
         if plain.lower_bound is None or not _refused(best) <= _refused(plain):
             return None
-        bounds = [0.0, plain.lower_bound - most]
-        if ample is not None and self.concerns_all_pools:
-            whole = sum(map(_listed, ample.new_nodes))
-            parts = {NOMINAL: ample}
-            if most < whole:
-                part = min(1.0, plain.cost_per_hour / whole)
-                parts[part] = self.planner(self.snapshot, self._at_part(part), self.hurried)
-            bounds += [
-                plan.lower_bound - part * most
-                for part, plan in parts.items()
-                if plan.lower_bound is not None and _refused(best) <= _refused(plan)
-            ]
-        return max(bounds)
+        bounds = [
+            plan.lower_bound - fsum(each * amount for each, amount in zip(worth, self._amounts, strict=True))
+            for plan, worth in ((each.plan, each.worth) for each in made)
+            if plan.lower_bound is not None and _refused(best) <= _refused(plan)
+        ]
+        return max(0.0, *(bounds if self.concerns_all_pools else bounds[:1]))
 
-    def _at_part(self, part: float) -> Catalog:
-        """The catalog with a part of the price of all instances that commitments concern."""
+    def at(self, worth: Sequence[float]) -> Catalog:
+        """The catalog whose instances cost what they use of commitments, a unit of each at a worth."""
         return {
-            key: tuple(part_of_price(kind, self.commitments, part) for kind in kinds)
+            key: tuple(at_worth(kind, self.commitments, worth) for kind in kinds)
             for key, kinds in self.catalog.items()
         }
 
@@ -397,6 +464,10 @@ def _without_addresses(
 
 def _refused(plan: Plan) -> set[str]:
     return {refusal.pod for refusal in plan.refusals}
+
+
+def _is_near(worth: Sequence[float], other: Sequence[float]) -> bool:
+    return all(isclose(one, two, rel_tol=_NEAR) for one, two in zip(worth, other, strict=True))
 
 
 T = TypeVar("T", Relaxation, ChosenCapacity)

@@ -73,10 +73,16 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
             continue
         pool = claim.pool if claim is not None else pool_of_node(node)
         offering = prices.find(str(pool), node.instance_type, node.zone, ON_DEMAND)
-        price = 0.0 if offering is None else offering.coverable_price
         name = node.name if claim is None else claim.name
         disturbance = disturbance_of(pod for pod in snapshot.pods_on(node.name) if pod.occupies)
-        usage = Usage(name, node.instance_type, node.zone, price, _platform(node, pool, offering))
+        usage = Usage(
+            name,
+            node.instance_type,
+            node.zone,
+            dollars=0.0 if offering is None else offering.coverable_price,
+            list_price=0.0 if offering is None else offering.coverable_list_price,
+            platform=_platform(node, pool, offering),
+        )
         found.append((pool is not None, -disturbance, usage))
     for claim in snapshot.claims.values():
         starts = claim.name not in seen and claim.deletion_timestamp is None
@@ -118,7 +124,14 @@ def _expected(claim: NodeClaim, catalog: Catalog, prices: NodePrices) -> Usage |
 
 def usage_of(name: str, instance_type: str, offering: Offering) -> Usage:
     """An instance of an offering."""
-    return Usage(name, instance_type, offering.zone, offering.coverable_price, offering.platform)
+    return Usage(
+        name,
+        instance_type,
+        offering.zone,
+        dollars=offering.coverable_price,
+        list_price=offering.coverable_list_price,
+        platform=offering.platform,
+    )
 
 
 def unused(commitments: Iterable[Commitment], left: Mapping[str, float]) -> tuple[Commitment, ...]:
@@ -155,21 +168,44 @@ def _covered_type(
     kind: InstanceType, commitments: Sequence[Commitment], left: Mapping[str, float]
 ) -> InstanceType:
     def covered(offering: Offering) -> Offering:
-        price = offering.coverable_price
-        uses = [
-            (left[each.name], each.use(kind.name, price)) for each in _concerned(kind, offering, commitments)
-        ]
-        part = sum(rest / use for rest, use in uses if use > 0)
+        uses = uses_of(kind.name, offering, commitments)
+        part = sum(left[each.name] / use for each, use in zip(commitments, uses, strict=True) if use)
         return _at_part(offering, max(1 - part, NOMINAL)) if part > _NOTHING else offering
 
     return _with_offerings(kind, covered)
 
 
-def part_of_price(kind: InstanceType, commitments: Sequence[Commitment], part: float) -> InstanceType:
-    """A type at a part of the price of its instances that commitments concern."""
-    return _with_offerings(
-        kind,
-        lambda offering: _at_part(offering, part) if _concerned(kind, offering, commitments) else offering,
+def at_worth(kind: InstanceType, commitments: Sequence[Commitment], worth: Sequence[float]) -> InstanceType:
+    """A type whose instances cost what they use of commitments, and no more than their price.
+
+    Args:
+        kind: The type.
+        commitments: The commitments.
+        worth: US dollars an hour that a unit of each is worth.
+    """
+
+    def at(offering: Offering) -> Offering:
+        price, uses = offering.coverable_price, uses_of(kind.name, offering, commitments)
+        paid = min(
+            (use * dollars for use, dollars in zip(uses, worth, strict=True) if use is not None),
+            default=price,
+        )
+        return _at_part(offering, paid / price) if paid < price else offering
+
+    return _with_offerings(kind, at)
+
+
+def uses_of(
+    instance_type: str, offering: Offering, commitments: Iterable[Commitment]
+) -> tuple[float | None, ...]:
+    """Units that an instance uses of each commitment; None: it is not covered by it."""
+    if offering.capacity_type != ON_DEMAND or not offering.price_known:
+        return tuple(None for _ in commitments)
+    return tuple(
+        each.use(instance_type, offering.coverable_list_price)
+        if each.concerns(instance_type, offering.zone, offering.platform)
+        else None
+        for each in commitments
     )
 
 
@@ -185,24 +221,9 @@ def _at_part(offering: Offering, part: float) -> Offering:
     return offering.less([part_off(offering.coverable_price * (1 - part), "")])
 
 
-def _concerned(kind: InstanceType, offering: Offering, commitments: Iterable[Commitment]) -> list[Commitment]:
-    """The commitments that cover instances of an offering."""
-    if offering.capacity_type != ON_DEMAND or not offering.price_known:
-        return []
-    return [
-        commitment
-        for commitment in commitments
-        if commitment.concerns(kind.name, offering.zone, offering.platform)
-    ]
-
-
-def most_covered(catalog: Catalog, commitments: Iterable[Commitment], left: Mapping[str, float]) -> float:
-    """US dollars an hour that what is left of commitments may cover at most, whatever is launched."""
-    most = 0.0
-    for commitment in commitments:
-        worth = max(_worth(catalog, commitment), default=0.0)
-        most += left.get(commitment.name, 0.0) * worth
-    return most
+def most_worth(catalog: Catalog, commitments: Iterable[Commitment]) -> tuple[float, ...]:
+    """US dollars an hour that a unit of each commitment covers at most, whatever is launched."""
+    return tuple(max(_worth(catalog, each), default=0.0) for each in commitments)
 
 
 def _worth(catalog: Catalog, commitment: Commitment) -> Iterator[float]:
@@ -210,6 +231,6 @@ def _worth(catalog: Catalog, commitment: Commitment) -> Iterator[float]:
     for kinds in catalog.values():
         for kind in kinds:
             for offering in kind.offerings:
-                price = offering.coverable_price
-                if _concerned(kind, offering, [commitment]) and (use := commitment.use(kind.name, price)) > 0:
-                    yield price / use
+                (use,) = uses_of(kind.name, offering, [commitment])
+                if use:
+                    yield offering.coverable_price / use
