@@ -467,6 +467,26 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
     assert any(note.startswith("prices besides instances: addresses 20") for note in made["notes"])
 
 
+@pytest.mark.parametrize(
+    ("public", "parts", "said"),
+    [
+        (False, [], "Proved cheapest: no other plan for these pods costs less."),
+        (
+            None,
+            ["public IPv4"],
+            "As far as prices are known (not public IPv4), no other plan for these pods costs less.",
+        ),
+    ],
+)
+def test_a_plan_is_proved_cheapest_as_far_as_prices_are_known(file, tmp_path, public, parts, said):
+    path = file(a_workload(), node_pool(), ec2_node_class(associatePublicIPAddress=public))
+    page = tmp_path / "plan.html"
+    assert report(path)["cost"]["unknownParts"] == parts
+    assert said in nodeless(path, "--html", str(page)).stdout
+    assert said.removeprefix("Proved cheapest: ").removesuffix(".") in page.read_text()
+    assert ("proved: " in page.read_text()) == (not parts)
+
+
 def test_each_bill_of_a_type_is_told_with_its_pool(file, tmp_path):
     """Two pools that buy the same type, with and without 2 TiB and an address."""
     types = [

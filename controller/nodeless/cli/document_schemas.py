@@ -151,6 +151,7 @@ def _plan_report() -> JsonSchema:
         fewerNodes=_or_null(_object(nodes=INTEGER, perHour=NUMBER)),
         unpricedNodes=INTEGER,
         addedByPart=_map(NUMBER),
+        unknownParts=_STRINGS,
     )
     counted = _map(INTEGER)
     step = _object(

@@ -125,11 +125,12 @@ def _cards(report: Report) -> str:
         ),
     ]
     if cost.proved_cheapest and cost.added > 0:
-        cards.append(("Cheapest", "proved: no other plan for these pods costs less"))
+        cards.append(("Cheapest", f"{cost.as_known or 'proved: '}no other plan for these pods costs less"))
     elif cost.gap is not None and cost.added > 0:
-        cards.append(
-            (f"{100 * cost.gap:.1f} %", "of what is added is the most that any other plan could save")
-        )
+        most = "of what is added is the most that any other plan could save"
+        if cost.unknown:
+            most += f", as far as prices are known (not {listed(cost.unknown, 3)})"
+        cards.append((f"{100 * cost.gap:.1f} %", most))
     fewer = cost.fewer_nodes
     if fewer is not None and fewer.price > 0:
         cards.append(

@@ -49,11 +49,21 @@ class Cost:
     lower_bound: float | None = None
     gap: float | None = None
     proved_cheapest: bool = False
-    """Whether no other plan adds less."""
+    """Whether no other plan adds less, as far as prices are known."""
     fewer_nodes: FewerNodes | None = None
     """How the plan differs from the cheapest one found, of which nodes were merged."""
     parts: tuple[BillSum, ...] = ()
     """What is added, by part of the nodes' bills; none where only instances are priced."""
+    unknown: tuple[str, ...] = ()
+    """Parts of the new nodes' bills of which some have no price: they are in none of the figures."""
+
+    @property
+    def as_known(self) -> str:
+        """What limits that a plan is the cheapest, before a sentence that says so; empty: nothing does.
+
+        Parts that are not known of other nodes only lower the bound.
+        """
+        return f"As far as prices are known (not {listed(self.unknown, 3)}), " if self.unknown else ""
 
     @property
     def after(self) -> float:
@@ -188,6 +198,7 @@ class Report:
             "fewerNodes": cost.fewer_nodes.to_json() if cost.fewer_nodes else None,
             "unpricedNodes": cost.unpriced,
             "addedByPart": {part.name: part.dollars for part in cost.parts},
+            "unknownParts": list(cost.unknown),
         }
         return {"complete": self.complete, **document}
 
@@ -214,6 +225,7 @@ def report(
     existing = existing_nodes(snapshot, catalog, plan, policy.commitments)
     coverage = running_coverage(snapshot, catalog, policy.commitments, plan.new_nodes)
     prices = [node.price for node in existing]
+    bills = [node.alternatives[0].offering.parts for node in plan.new_nodes]
     return Report(
         launches=launches_of(plan, new),
         landings=_landings(situation, plan, new),
@@ -226,7 +238,8 @@ def report(
             gap=plan.gap,
             proved_cheapest=plan.proved_cheapest,
             fewer_nodes=plan.fewer_nodes,
-            parts=sums(node.alternatives[0].offering.parts for node in plan.new_nodes),
+            parts=sums(bills),
+            unknown=tuple(name for name, number in unknown_parts(bills).items() if number),
         ),
         nodes=(*new, *existing),
         relaxed=relaxed(situation, plan.relaxations),

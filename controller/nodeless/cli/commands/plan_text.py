@@ -139,9 +139,12 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
     rows = [(name, f"{each:,.4f}", f"{each * HOURS_A_MONTH:,.2f}") for name, each in dollars]
     print_table(console, "Cost", _COST, rows)
     if cost.proved_cheapest and cost.added > 0:
-        console.print("Proved cheapest: no other plan for these pods costs less.")
+        known = cost.as_known or "Proved cheapest: "
+        print_line(console, f"{known}no other plan for these pods costs less.", 0)
     elif cost.gap is not None and cost.added > 0:
-        console.print(f"No plan for these pods can save more than {100 * cost.gap:.1f} % of what is added.")
+        nothing = f"{cost.as_known}no plan" if cost.unknown else "No plan"
+        most = f"{100 * cost.gap:.1f} % of what is added"
+        print_line(console, f"{nothing} for these pods can save more than {most}.", 0)
     if cost.fewer_nodes is not None and cost.fewer_nodes.price > 0:
         console.print(f"{cost.fewer_nodes}.")
     if cost.unpriced:
