@@ -18,7 +18,7 @@ from nodeless.state import apply
 from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.scheduling.factories import NOW, plan, pods
+from tests.scheduling.factories import NOW, instance_type, plan, pods
 
 POLICY = DisruptionPolicy()
 CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "prices"])
@@ -26,14 +26,14 @@ CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "p
 
 @pytest.fixture
 def sought(monkeypatch):
-    """The nodes of each search for what takes their place, in order."""
-    made, search = [], Consolidation._find_replacement
+    """The nodes of each search for what takes their place, and in which part of the cluster, in order."""
+    made, search = [], Consolidation._replacement
 
-    def counted(self, candidates):
-        made.append(candidates)
-        return search(self, candidates)
+    def counted(self, candidates, world=None):
+        made.append((candidates, world))
+        return search(self, candidates, world)
 
-    monkeypatch.setattr(Consolidation, "_find_replacement", counted)
+    monkeypatch.setattr(Consolidation, "_replacement", counted)
     return made
 
 
@@ -122,6 +122,18 @@ def test_what_changes_is_searched_anew(sought, change):
         policy = replace(POLICY, least_saving=POLICY.least_saving / 2)
     disrupt(seen, catalog, policy, NOW + 60, searches=searches)
     assert len(sought) > once
+
+
+@pytest.mark.parametrize(("age", "whole"), [(100.0, 0), (400.0, 1)])
+def test_what_is_refused_even_as_planned_is_not_looked_at_in_the_whole_cluster(sought, age, whole):
+    """One node for 1.4 USD/h instead of two for 2 repays after 210 s; the part of it in use, earlier."""
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    types = instance_type("dear", 4, 16, price=1.0), instance_type("wide", 16, 64, price=1.4)
+    old = {"types": {"dear": types[0]}, "created_at": NOW - age}
+    nodes = [(node_of(pool, name, "dear", **old), on(name, 3)) for name in ("n0", "n1")]
+    made = disrupt(cluster(pool, nodes), {pool.key: types}, POLICY, NOW, searches=Searches())
+    assert len(made.commands) == whole
+    assert [world is None for _, world in sought] == [False, *[True] * whole]
 
 
 @settings(max_examples=40, deadline=None)

@@ -19,7 +19,7 @@ Every command lowers the price of the nodes by a fixed part at least, so that th
 themselves on a steady workload.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import fsum, inf, isfinite
@@ -321,7 +321,7 @@ class Consolidation:
             saving = sum(each.price or 0.0 for each in candidate_set) - bound
             if refusal is not None and not self._is_soon_repaid(refusal, candidate_set, saving, bound):
                 continue
-            found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
+            found = self._find_replacement(candidate_set, partial(self._by_plan, candidate_set))
             if isinstance(found, str):
                 continue
             command = _command(candidate_set, found)
@@ -379,17 +379,31 @@ class Consolidation:
             return ()
         return self._searches.target(ordered, lambda: self._simulate(ordered, self._catalog).new_nodes)
 
-    def _find_replacement(self, candidates: Sequence[Candidate]) -> Replacement | str:
-        """What would take the candidates' place.
+    def _find_replacement(
+        self, candidates: Sequence[Candidate], by_plan: Callable[[], Replacement | str | None]
+    ) -> Replacement | str:
+        """What would take the candidates' place, as far as it is worth looking at.
 
         What would not pay by the plan alone does not pay as kube-scheduler binds its pods, which takes longer
-        to simulate; and what pays in a part of the cluster is looked at once more in the whole.
+        to simulate; and what pays in a part of the cluster is looked at once more in the whole. What is
+        refused although it is as cheap as by the plan alone is not looked at any further.
         """
+        found = self._searches.replacement_by_plan(candidates, by_plan)
+        if isinstance(found, str) or (found is not None and self._is_refused(candidates, found)):
+            return found
+        return self._searches.replacement(candidates, partial(self._replacement, candidates))
+
+    def _is_refused(self, candidates: Sequence[Candidate], found: Replacement) -> bool:
+        saving = _command(candidates, found).saving
+        refusal = self._score.refusal(candidates, saving, found.expected)
+        return refusal is not None and not self._is_soon_repaid(refusal, candidates, saving, found.expected)
+
+    def _by_plan(self, candidates: Sequence[Candidate]) -> Replacement | str | None:
+        """What would take their place by the plan alone, in the part of the cluster that matters."""
         world = self._relevant_nodes(candidates)
         if world is None and self._policy.as_bound:
             world = self._snapshot
-        found = self._replacement(candidates, world) if world is not None else None
-        return found if isinstance(found, str) else self._replacement(candidates)
+        return None if world is None else self._replacement(candidates, world)
 
     def _relevant_nodes(self, candidates: Sequence[Candidate]) -> Snapshot | None:
         """The nodes that matter alone; None where they are many, or pods look at others for their place.
@@ -428,9 +442,7 @@ class Consolidation:
                 self.verdicts[candidate.name] = refusal
                 continue
             trials += 1
-            found = self._searches.replacement(
-                [candidate], partial(self._replacement_of_one, candidate, below)
-            )
+            found = self._find_replacement([candidate], partial(self._by_plan_of_one, candidate, below))
             if isinstance(found, str):
                 self._stay(candidate, found)
                 continue
@@ -442,12 +454,12 @@ class Consolidation:
         self._at.on()
         return None
 
-    def _replacement_of_one(self, candidate: Candidate, below: Catalog) -> Replacement | str:
-        """What would take one candidate's place; most that have no answer are found by a trial."""
+    def _by_plan_of_one(self, candidate: Candidate, below: Catalog) -> Replacement | str | None:
+        """The same for one candidate; most that have no answer are found by a trial."""
         outcome = self._trial(self._snapshot, candidate, self._capacity.targets(candidate), below)
         if not outcome.placed:
             return f"nothing cheaper holds its pods: {outcome.reason}"
-        return self._find_replacement([candidate])
+        return self._by_plan([candidate])
 
     def _refusal_at_best(self, candidates: Sequence[Candidate], bound: float) -> Verdict | None:
         """Why candidates should stay even if nodes at the least price that there can be took their place."""
@@ -565,8 +577,10 @@ class Consolidation:
         fees = [EACH_NODE_MORE * limit, _FEE * limit / len(candidates)]
         if limit > price:
             fees.append((limit - price) / more)
-        others = [replace(solving, packing=FEWEST_NODES)]
-        others += [replace(solving, node_fee=solving.node_fee + fee) for fee in fees]
+        # They take together as long as the first one.
+        hurried = replace(solving, time_box=solving.time_box / (len(fees) + 1))
+        others = [replace(hurried, packing=FEWEST_NODES)]
+        others += [replace(hurried, node_fee=solving.node_fee + fee) for fee in fees]
         best, least = many, price + self._extra(many, candidates)
         for policy in others:
             other = self._simulate(candidates, below, policy, world)

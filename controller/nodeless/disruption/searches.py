@@ -24,6 +24,7 @@ class Searches:
     def __init__(self) -> None:
         self._of: tuple[Snapshot, Catalog, DisruptionPolicy, frozenset[str]] | None = None
         self._found: dict[tuple[str, ...], Replacement | str] = {}
+        self._by_plan: dict[tuple[str, ...], Replacement | str | None] = {}
         self._targets: dict[tuple[str, ...], Sequence[PlannedNode]] = {}
 
     def reset_unless_same(
@@ -39,6 +40,7 @@ class Searches:
         """
         if not self.holds(snapshot, catalog, policy, closed):
             self._found.clear()
+            self._by_plan.clear()
             self._targets.clear()
         self._of = snapshot, catalog, policy, closed
 
@@ -56,6 +58,15 @@ class Searches:
         if key not in self._found:
             self._found[key] = search()
         return self._found[key]
+
+    def replacement_by_plan(
+        self, candidates: Sequence[Candidate], search: Callable[[], Replacement | str | None]
+    ) -> Replacement | str | None:
+        """The same by the plan alone; None: to find it takes as long as to find what is bound."""
+        key = _key(candidates)
+        if key not in self._by_plan:
+            self._by_plan[key] = search()
+        return self._by_plan[key]
 
     def target(
         self, candidates: Sequence[Candidate], search: Callable[[], Sequence[PlannedNode]]
