@@ -120,8 +120,8 @@ def gang_steps(
         left = [gang for gang in named if gang not in whole]
         if name in empty and left and over.issuperset(left):
             if not is_expected(claim, expected):
-                text = f"released: {why_released(left[0], gangs.get(left[0]), patience)}"
-                instructions[name] = _release(claim, text)
+                why = why_released(left[0], gangs.get(left[0]), patience)
+                instructions[name] = release(claim, why, RELEASED, REASON)
                 for gang in left:
                     released.setdefault(gang, []).append(name)
             continue
@@ -199,7 +199,15 @@ def why_released(name: str, gang: Gang | None, patience: float) -> str:
     return f"gang {name} was not whole {patience / 60:g} min after its first node was launched: {lacking}"
 
 
-def _release(claim: NodeClaim, text: str) -> tuple[Instruction, ...]:
-    cause = f"claim:{claim.name}"
-    event = PublishEvent(cause, "NodeClaim", claim.name, "Warning", RELEASED, text, uid=claim.uid)
-    return (event, DeleteClaim(cause, claim.name, REASON))
+def release(claim: NodeClaim, why: str, event: str, reason: str) -> tuple[Instruction, ...]:
+    """What ends an empty node that nothing will use, and says so.
+
+    Args:
+        claim: Of the node.
+        why: What happened.
+        event: The reason of the event.
+        reason: That of the end, as metrics count it.
+    """
+    cause, text = f"claim:{claim.name}", f"released: {why}"
+    told = PublishEvent(cause, "NodeClaim", claim.name, "Warning", event, text, uid=claim.uid)
+    return (told, DeleteClaim(cause, claim.name, reason))

@@ -15,8 +15,8 @@ not its user's wish. Room that was there whole and that nobody used goes as the 
 
 from collections.abc import Mapping
 
-from nodeless.disruption.gangs import is_expected, is_without_pods, waiting_digests
-from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
+from nodeless.disruption.gangs import is_expected, is_without_pods, release, waiting_digests
+from nodeless.model.instructions import AnnotateClaim, Instruction
 from nodeless.model.labels import LAUNCHED_FOR_REQUEST
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.provisioning_requests import FAILED, PROVISIONED, Phase
@@ -55,7 +55,7 @@ def request_node_steps(snapshot: Snapshot, now: float) -> Mapping[str, tuple[Ins
         if not left and len(lost) == len(named) > 0 and is_without_pods(snapshot, claim):
             expected = waiting_digests(snapshot) if expected is None else expected
             if not _is_planned_for(snapshot, claim, expected, now):
-                steps[name] = _release(claim, lost[0])
+                steps[name] = release(claim, lost[0], RELEASED, REASON)
             continue
         note = {LAUNCHED_FOR_REQUEST: ",".join(left) or None}
         steps[name] = (AnnotateClaim(f"claim:{name}", name, note),)
@@ -88,11 +88,3 @@ def _is_planned_for(snapshot: Snapshot, claim: NodeClaim, expected: frozenset[st
     return is_expected(claim, expected) or any(
         name in snapshot.buffered or snapshot.is_nominated(name, now) for name in names
     )
-
-
-def _release(claim: NodeClaim, text: str) -> tuple[Instruction, ...]:
-    cause = f"claim:{claim.name}"
-    event = PublishEvent(
-        cause, "NodeClaim", claim.name, "Warning", RELEASED, f"released: {text}", uid=claim.uid
-    )
-    return (event, DeleteClaim(cause, claim.name, REASON))
