@@ -251,7 +251,9 @@ class _Search:
             return None
         if len(made) == 1:
             return tuple(NOMINAL * each for each in self.most)
-        if len(made) == 2 + _TRIALS or not self.concerns_all_pools:
+        # Without a time box no bound is known that could rise: one more plan has nearly all there is to gain.
+        trials = _TRIALS if self.hurried.time_box else 1
+        if len(made) == 2 + trials or not self.concerns_all_pools:
             return None
         uses = [self._use(each.plan) for each in made]
         most, worth = highest_bound(uses, self._amounts, self.most)
