@@ -183,3 +183,18 @@ def test_sets_of_nodes_do_not_depend_on_the_order_in_which_equally_dear_nodes_ar
     sets = candidate_sets(target, candidates, left, 4)
     assert len(sets) > 1
     assert candidate_sets(target[::-1], candidates, left, 4) == sets
+
+
+@pytest.mark.parametrize(("moved", "together"), [(2, False), (3, True)])
+def test_nodes_are_replaced_together_by_a_planned_node_that_takes_most_of_their_pods(moved, together):
+    """Of five pods each; every pair is tried in any case, and so are the first three nodes."""
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    nodes = [
+        (node_of(pool, f"n{number}", "a.large", types=NAMED), on(f"n{number}", 5)) for number in range(6)
+    ]
+    seen = cluster(pool, nodes)
+    candidates = DisruptionContext(seen, {pool.key: TYPES}, POLICY, NOW).candidates
+    keys = [pod.key for candidate in candidates[3:] for pod in candidate.pods[:moved]]
+    (planned,) = plan(pods(1)).new_nodes
+    sets = candidate_sets([replace(planned, pods=tuple(keys))], candidates, {pool.key: 6}, 6)
+    assert (tuple(candidates[3:]) in sets) == together
