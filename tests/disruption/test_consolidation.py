@@ -546,7 +546,7 @@ def test_an_empty_node_goes_though_its_price_is_not_known():
     command = only_command(
         decide(cluster(POOL, node_of(POOL, "a", "odd", types={"odd": odd})), (*FAMILY, odd))
     )
-    assert (command.reason, command.claims) == ("Empty", ("a",))
+    assert (command.reason, command.claims, command.saving) == ("Empty", ("a",), 0.0)
 
 
 def test_nodes_that_cost_nothing_are_looked_at_like_others():

@@ -129,7 +129,7 @@ def _cards(report: Report) -> str:
     elif cost.gap is not None and cost.added > 0:
         most = "of what is added is the most that any other plan could save"
         if cost.unknown:
-            most += f", as far as prices are known (not {listed(cost.unknown, 3)})"
+            most += f" (not known: {listed(cost.unknown, 3)})"
         cards.append((f"{100 * cost.gap:.1f} %", most))
     fewer = cost.fewer_nodes
     if fewer is not None and fewer.price > 0:
