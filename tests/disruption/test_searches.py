@@ -12,6 +12,8 @@ from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.sets import candidate_sets
 from nodeless.model import events
 from nodeless.model.buffers import CapacityBuffer, PodSource
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import ON_DEMAND, SPOT
 from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling import Policy, PriceAdjustment
 from nodeless.state import apply
@@ -134,6 +136,21 @@ def test_what_is_refused_even_as_planned_is_not_looked_at_in_the_whole_cluster(s
     made = disrupt(cluster(pool, nodes), {pool.key: types}, POLICY, NOW, searches=Searches())
     assert len(made.commands) == whole
     assert [world is None for _, world in sought] == [False, *[True] * whole]
+
+
+def test_what_pays_as_it_is_expected_is_looked_at_in_the_whole_cluster(sought):
+    """For 0.5 USD/h it repays after 30 s, for the 1.6 that it costs at most after 112 s.
+
+    Other nodes that are expected to cost as much may cost less at most.
+    """
+    pool = a_node_pool()
+    dear = instance_type("dear", 4, 16, offerings=(Offering("z1", ON_DEMAND, 1.0),))
+    wide = instance_type("wide", 16, 64, offerings=(Offering("z1", SPOT, 0.5), Offering("z2", SPOT, 1.6)))
+    old = {"types": {"dear": dear}, "created_at": NOW - 60}
+    nodes = [(node_of(pool, name, "dear", **old), on(name, 3)) for name in ("n0", "n1")]
+    made = disrupt(cluster(pool, nodes), {pool.key: (dear, wide)}, POLICY, NOW, searches=Searches())
+    assert not made.commands
+    assert [world is None for _, world in sought] == [False, True]
 
 
 @settings(max_examples=40, deadline=None)

@@ -386,7 +386,7 @@ class Consolidation:
 
         What would not pay by the plan alone does not pay as kube-scheduler binds its pods, which takes longer
         to simulate; and what pays in a part of the cluster is looked at once more in the whole. What is
-        refused although it is as cheap as by the plan alone is not looked at any further.
+        refused even at what it is expected to cost by the plan alone is not looked at any further.
         """
         found = self._searches.replacement_by_plan(candidates, by_plan)
         if isinstance(found, str) or (found is not None and self._is_refused(candidates, found)):
@@ -394,7 +394,8 @@ class Consolidation:
         return self._searches.replacement(candidates, partial(self._replacement, candidates))
 
     def _is_refused(self, candidates: Sequence[Candidate], found: Replacement) -> bool:
-        saving = _command(candidates, found).saving
+        # Not at what it costs at most, which another plan may lower: plans are made for what is expected.
+        saving = fsum(candidate.price or 0.0 for candidate in candidates) - found.expected
         refusal = self._score.refusal(candidates, saving, found.expected)
         return refusal is not None and not self._is_soon_repaid(refusal, candidates, saving, found.expected)
 
