@@ -417,6 +417,57 @@ def test_a_fault_among_commitments_leaves_the_plan_without_them():
     assert "broken book" in fault
 
 
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_fault_in_one_more_plan_leaves_what_was_found_and_no_proof(failing):
+    """Of 3 USD/h the reserved instances cover about a half."""
+    seen, made = snapshot([pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED], NEVER_SPOT), []
+
+    def planner(*arguments):
+        made.append(arguments)
+        if len(made) == failing + 1:
+            raise RuntimeError("one more plan")
+        return solve(*arguments)
+
+    commitments = reserved("a.large", 90, size_flexible=True), savings_plan(1.0, discount=28)
+    plan = cheapest_with_commitments(seen, {NEVER_SPOT.key: TYPES}, Policy(commitments=commitments), planner)
+    (fault,) = plan.faults
+    assert "one more plan" in fault
+    assert covered(plan) > 0.5 * (plan.cost_per_hour + covered(plan))
+    assert not plan.proved_cheapest
+
+
+@pytest.mark.parametrize(
+    "commitments",
+    [
+        (reserved("b.xlarge"), savings_plan(0.01, instance_types=("a.*",))),
+        (savings_plan(0.066, discounts=(("b.*", 70), ("a.*", 20))),),
+    ],
+)
+def test_another_type_that_may_be_launched_is_covered_no_further_than_it_would_be(commitments):
+    """EC2 would take a.xlarge, whose list price is lower."""
+    types = (instance_type("a.xlarge", 4, 16, price=0.2), instance_type("b.xlarge", 4, 16, price=0.22))
+    seen = snapshot(pods(1, "3", "14Gi"), NEVER_SPOT)
+    (new,) = planned(seen, *commitments, types=types).new_nodes
+    shown = {each.instance_type: each.offering.price for each in new.alternatives}
+    assert shown["b.xlarge"] == pytest.approx(0.0)
+    alone = replace(new, alternatives=tuple(each for each in new.alternatives if "a." in each.instance_type))
+    used = running_coverage(seen, {NEVER_SPOT.key: types}, commitments, [alone])
+    off = -sum(part.dollars for parts in used.parts.values() for part in parts)
+    assert 0.2 >= shown["a.xlarge"] >= 0.2 - off > 0.1
+
+
+def test_nodes_of_static_pools_use_commitments_and_pods_what_they_leave():
+    static = pool("static", needs(INSTANCE_TYPE, "In", "a.xlarge"), needs(CAPACITY_TYPE, "In", ON_DEMAND))
+    seen = snapshot(pods(1, "500m"), NEVER_SPOT, replace(static, replicas=2))
+    plan = planned(seen, reserved("a.xlarge", 2))
+    assert launched(plan) == [
+        ("a.medium", ON_DEMAND, 0.06),
+        ("a.xlarge", ON_DEMAND, 0.0),
+        ("a.xlarge", ON_DEMAND, 0.0),
+    ]
+    assert not plan.proved_cheapest
+
+
 def test_more_pods_with_a_place_are_worth_more_than_what_is_paid_for():
     """Within the limit, five of the pods fit on what is bought, and four on the reserved instances."""
     limited = pool("default", limits={"cpu": "8"})
@@ -544,6 +595,17 @@ def with_volumes(dollars, types=TYPES):
         replace(kind, offerings=tuple(each.billed(Bill(each.price, volumes)) for each in kind.offerings))
         for kind in types
     )
+
+
+@pytest.mark.parametrize("amount", [100.0, 1000.0])
+def test_an_ample_commitment_does_not_hide_what_another_one_leaves_to_be_paid(amount):
+    batch = [pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED[1:]]
+    plans = (
+        savings_plan(amount, name="ample", instance_types=("b.*",), discount=50),
+        savings_plan(1.0, name="scarce", instance_types=("a.*",), discount=28),
+    )
+    plan = planned(snapshot(batch, NEVER_SPOT), *plans)
+    assert 0.98 * plan.cost_per_hour < plan.lower_bound <= plan.cost_per_hour
 
 
 @pytest.mark.parametrize("dollars", [100.0, 1000.0])

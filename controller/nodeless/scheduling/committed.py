@@ -9,7 +9,8 @@ which each price is right:
 3. where they do not reach for all nodes of the second plan, those are kept that cost no more than was
    planned, the ones first whose pods would cost the most elsewhere; the other pods are planned beside them,
    at list prices, or with what is left in the same way;
-4. as if an instance cost what it uses of commitments, a unit of each at some worth; the others as in 3.
+4. as if each unit of a commitment had a price: an instance costs the units that it uses, and never more than
+   its own price; the others as in 3.
 
 The cheapest with what commitments cover of it is taken.
 
@@ -21,11 +22,12 @@ for the highest bound.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import fsum, isclose
 from typing import TypeVar
 
 from nodeless.model.bill import COMMITMENTS, BillPart
-from nodeless.model.commitments import Commitment, Coverage, cover
+from nodeless.model.commitments import Commitment, Coverage, cover, part_off
 from nodeless.model.events import NodeSeen, PodSeen
 from nodeless.model.instance_types import Catalog, Offering
 from nodeless.model.labels import (
@@ -75,7 +77,7 @@ _ROUNDS = 3
 _TRIALS, _WORTHWHILE = 3, 0.01
 #: By which part a worth must differ from those that were tried.
 _NEAR = 1e-3
-#: Which part of what nodes cost beside their instances does not matter to a bound.
+#: Which part of a bound does not matter.
 _LITTLE = 1e-3
 _NAME = "planned.nodeless.dev/{}"
 
@@ -97,8 +99,33 @@ def cheapest_with_commitments(snapshot: Snapshot, catalog: Catalog, policy: Poli
     if not catalog or not policy.commitments or not plain.new_nodes:
         return plain
     faults: list[str] = []
-    found = or_without(lambda: _with_commitments(plain, snapshot, catalog, policy, planner), plain, faults)
+    # What commitments might take off it is not known where that fails.
+    least = replace(plain, lower_bound=None)
+    found = or_without(lambda: _with_commitments(plain, snapshot, catalog, policy, planner), least, faults)
     return replace(found, faults=(*found.faults, *faults)) if faults else found
+
+
+def covered_first(
+    nodes: tuple[PlannedNode, ...], snapshot: Snapshot, catalog: Catalog, policy: Policy
+) -> tuple[tuple[PlannedNode, ...], Policy]:
+    """Nodes that are bought in any case, with what commitments cover of them, and the policy for all others.
+
+    Args:
+        nodes: The nodes.
+        snapshot: The cluster.
+        catalog: What each pool may buy.
+        policy: How to plan, with the commitments that count now.
+    """
+    search = _Search.of(snapshot, catalog, policy, _no_plan) if nodes and policy.commitments else None
+    if search is None:
+        return nodes, policy
+    found = search.cover(list(enumerate(nodes)))
+    covered = (search.less(node, found.parts.get(str(number), ())) for number, node in enumerate(nodes))
+    return tuple(covered), replace(policy, commitments_left={**search.left, **found.left})
+
+
+def _no_plan(*_: object) -> Plan:
+    return Plan()
 
 
 def _with_commitments(
@@ -108,13 +135,12 @@ def _with_commitments(
     if search is None:
         return plain
     best, made = search.with_coverage(plain), [_Made(plain, search.most)]
-    while (worth := search.next_worth(best, made)) is not None:
-        ample = len(made) == 1
-        plan = search.planner(snapshot, search.covered if ample else search.at(worth), search.hurried)
-        made.append(_Made(plan, worth))
-        covered = search.within_commitments(plan, search.hurried, _ROUNDS if ample else 1)
-        best = min(best, search.with_coverage(covered), key=_order)
-    return replace(best, lower_bound=search.bound(best, made))
+    faults: list[str] = []
+    while (tried := or_without(partial(search.trial, best, made), None, faults)) is not None:
+        one_more, other = tried
+        made.append(one_more)
+        best = min(best, other, key=_order)
+    return replace(best, lower_bound=search.bound(best, made), faults=(*best.faults, *faults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +203,11 @@ class _Search:
         """The plan with what is left of commitments off its nodes' bills; nominal prices become real."""
         order = sorted(range(len(plan.new_nodes)), key=lambda number: self._rank(plan.new_nodes[number]))
         nodes = [self._at_list_price(node) for node in plan.new_nodes]
-        found = self._cover([(number, nodes[number]) for number in order])
+        found = self.cover([(number, nodes[number]) for number in order])
         return replace(
             plan,
             new_nodes=tuple(
-                _less(node, found.parts.get(str(number), ())) for number, node in enumerate(nodes)
+                self.less(node, found.parts.get(str(number), ())) for number, node in enumerate(nodes)
             ),
             fewer_nodes=None if found.parts else plan.fewer_nodes,
         )
@@ -194,7 +220,7 @@ class _Search:
         """
         nominal = sorted((node for node in ample.new_nodes if _is_nominal(node)), key=self._rank)
         at_price = [self._at_list_price(node) for node in nominal]
-        found = self._cover(list(enumerate(at_price)))
+        found = self.cover(list(enumerate(at_price)))
         kept = {
             number: node
             for number, node in enumerate(nominal)
@@ -203,7 +229,7 @@ class _Search:
         }
         if len(kept) == len(nominal):
             return ample
-        left = self._cover([(number, at_price[number]) for number in kept]).left
+        left = self.cover([(number, at_price[number]) for number in kept]).left
         beside = self._beside(kept.values(), left)
         subnets = _without_addresses(policy.subnets, kept.values())
         rest = beside._rest(replace(policy, subnets=subnets), rounds if kept else 1)
@@ -239,6 +265,21 @@ class _Search:
             for new, old in zip(kinds, self.catalog[key], strict=True)
         )
 
+    def trial(self, best: Plan, made: "Sequence[_Made]") -> "tuple[_Made, Plan] | None":
+        """One plan more, and what commitments make of it; None: none is made.
+
+        Args:
+            best: The cheapest plan that is known.
+            made: The plans that were made.
+        """
+        worth = self.next_worth(best, made)
+        if worth is None:
+            return None
+        ample = len(made) == 1
+        plan = self.planner(self.snapshot, self.covered if ample else self.at(worth), self.hurried)
+        covered = self.within_commitments(plan, self.hurried, _ROUNDS if ample else 1)
+        return _Made(plan, worth), self.with_coverage(covered)
+
     def next_worth(self, best: Plan, made: Sequence[_Made]) -> tuple[float, ...] | None:
         """The worth of a unit of each commitment at which a plan is made next; None: at no other.
 
@@ -260,20 +301,19 @@ class _Search:
         gain = most - (self.bound(best, made) or 0.0)
         if gain <= _WORTHWHILE * best.cost_per_hour:
             return None
-        least = min(use.beside for use in uses)
-        found = tuple(max(own, floor) for own, floor in zip(worth, self._floors(least), strict=True))
+        found = tuple(max(own, floor) for own, floor in zip(worth, self._floors(most), strict=True))
         return None if any(_is_near(found, each.worth) for each in made) else found
 
     @property
     def _amounts(self) -> list[float]:
         return [self.left[each.name] for each in self.commitments]
 
-    def _floors(self, beside: float) -> Iterator[float]:
+    def _floors(self, bound: float) -> Iterator[float]:
         """A worth that decides nothing and takes little off a bound, for nothing may be free."""
         for amount, most in zip(self._amounts, self.most, strict=True):
             nominal = NOMINAL * most
-            little = _LITTLE * beside / (amount * len(self.commitments))
-            yield min(nominal, little) if beside > 0 else nominal
+            little = _LITTLE * bound / (amount * len(self.commitments))
+            yield min(nominal, little) if bound > 0 else nominal
 
     def _use(self, plan: Plan) -> PlanUse:
         beside, instances = 0.0, Counter[tuple[float, tuple[float | None, ...]]]()
@@ -359,13 +399,45 @@ class _Search:
         )
         return offering if found is None else found
 
-    def _cover(self, nodes: Sequence[tuple[int, PlannedNode]]) -> Coverage:
+    def cover(self, nodes: Sequence[tuple[int, PlannedNode]]) -> Coverage:
+        """What is left of commitments for nodes, by their number as text, those first that come first."""
         usages = [
             usage_of(str(number), node.instance_type, offering)
             for number, node in nodes
             if (offering := node.alternatives[0].offering).capacity_type == ON_DEMAND
         ]
         return cover(self.commitments, usages, self.left)
+
+    def less(self, node: PlannedNode, parts: Sequence[BillPart]) -> PlannedNode:
+        """The node with parts off its bill.
+
+        Another type that is launched instead has as many units of each commitment as the intended one, and
+        so is covered in part, or not at all.
+        """
+        intended = node.alternatives[0]
+        price = intended.offering.coverable_price
+        if not parts or price <= 0:
+            return node
+        uses = self._uses(intended)
+        units = {part.detail: -(part.dollars or 0.0) / price * (uses[part.detail] or 0.0) for part in parts}
+        others = (self._alternative_less(each, units) for each in node.alternatives[1:])
+        first = replace(intended, offering=intended.offering.less(parts))
+        return replace(node, alternatives=(first, *others))
+
+    def _alternative_less(self, alternative: Alternative, units: Mapping[str, float]) -> Alternative:
+        offering, uses = alternative.offering, self._uses(alternative)
+        rest, off = 1.0, []
+        for name, amount in units.items():
+            use = uses[name]
+            if use and rest > 0:
+                part = min(rest, amount / use)
+                rest -= part
+                off.append(part_off(part * offering.coverable_price, name))
+        return replace(alternative, offering=offering.less(off))
+
+    def _uses(self, alternative: Alternative) -> dict[str, float | None]:
+        uses = uses_of(alternative.instance_type, alternative.offering, self.commitments)
+        return {each.name: use for each, use in zip(self.commitments, uses, strict=True)}
 
     def _can_stand(self, node: PlannedNode) -> bool:
         """Whether its pods can be taken as bound: nothing is looked up for them."""
@@ -420,29 +492,6 @@ def _listed(node: PlannedNode) -> float:
     offering = node.alternatives[0].offering
     off = (part.dollars or 0.0 for part in offering.parts if part.name == COMMITMENTS)
     return offering.price - sum(off)
-
-
-def _less(node: PlannedNode, parts: Sequence[BillPart]) -> PlannedNode:
-    """The node with parts off its bill.
-
-    Another type that is launched instead is covered as far, but for no more dollars: how much of commitments
-    would be left for a dearer one is not known.
-    """
-    whole = _instance_price(node)
-    if not parts or whole <= 0:
-        return node
-    return replace(
-        node, alternatives=tuple(_alternative_less(each, parts, whole) for each in node.alternatives)
-    )
-
-
-def _alternative_less(alternative: Alternative, parts: Sequence[BillPart], whole: float) -> Alternative:
-    offering = alternative.offering
-    if offering.capacity_type != ON_DEMAND:
-        return alternative
-    share = min(1.0, offering.coverable_price / whole)
-    off = [replace(part, dollars=(part.dollars or 0.0) * share) for part in parts]
-    return replace(alternative, offering=offering.less(off))
 
 
 def _without_addresses(

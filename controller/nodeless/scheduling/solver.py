@@ -53,7 +53,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage
 from nodeless.scheduling.capacity_choices import chosen_capacities, with_choice
-from nodeless.scheduling.committed import cheapest_with_commitments
+from nodeless.scheduling.committed import cheapest_with_commitments, covered_first
 from nodeless.scheduling.devices import Devices
 from nodeless.scheduling.diagnostics.refusing import refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
@@ -138,6 +138,10 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     snapshot = replace(snapshot, daemon_sets=with_observed_requests(snapshot))
     zone_ids = ZoneIds(snapshot, policy.subnets)
     snapshot = zone_ids.in_snapshot()
+    lacking = static_shortage(snapshot)
+    static = static_nodes(snapshot, catalog, policy, lacking) if lacking else ()
+    # What these use of commitments is gone for pods, whichever of their nodes a commitment would be best for.
+    static, policy = covered_first(static, snapshot, catalog, policy)
     plan = planned_whole(
         snapshot,
         partial(
@@ -149,14 +153,10 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
         partial(domains_of, snapshot, catalog),
     )
-    lacking = static_shortage(snapshot)
-    if not lacking:
-        return plan
-    static = static_nodes(snapshot, catalog, policy, lacking)
     bound = plan.lower_bound
     if bound is not None:
         # Each of them has to be bought, and is as cheap as its pool allows.
-        bound += sum(node.price for node in static)
+        bound = None if static and policy.commitments else bound + sum(node.price for node in static)
     return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
 
 
