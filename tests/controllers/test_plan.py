@@ -474,7 +474,7 @@ def test_a_report_tells_the_parts_of_prices_and_what_is_not_known(file):
         (
             None,
             ["public IPv4"],
-            "As far as prices are known (not public IPv4), no other plan for these pods costs less.",
+            "Leaving out public IPv4, whose price is not known, no other plan for these pods costs less.",
         ),
     ],
 )

@@ -63,7 +63,9 @@ class Cost:
 
         Parts that are not known of other nodes only lower the bound.
         """
-        return f"As far as prices are known (not {listed(self.unknown, 3)}), " if self.unknown else ""
+        if not self.unknown:
+            return ""
+        return f"Leaving out {listed(self.unknown, 3)}, whose price is not known, "
 
     @property
     def after(self) -> float:
