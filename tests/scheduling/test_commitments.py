@@ -410,11 +410,12 @@ def test_a_fault_among_commitments_leaves_the_plan_without_them():
         def concerns(self, *_):
             raise RuntimeError("broken book")
 
-    seen = snapshot(pods(2), POOL)
-    plan = planned(seen, Broken("broken", dollars=1))
-    assert plan.new_nodes == planned(seen).new_nodes
-    (fault,) = plan.faults
-    assert "broken book" in fault
+    for pools in ([POOL], [POOL, pool("static", replicas=2)]):
+        seen = snapshot(pods(2), *pools)
+        plan = planned(seen, Broken("broken", dollars=1))
+        assert plan.new_nodes == planned(seen).new_nodes
+        assert len(plan.faults) == len(pools)
+        assert all("broken book" in fault for fault in plan.faults)
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])

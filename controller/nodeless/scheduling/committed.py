@@ -116,7 +116,7 @@ def covered_first(
         catalog: What each pool may buy.
         policy: How to plan, with the commitments that count now.
     """
-    search = _Search.of(snapshot, catalog, policy, _no_plan) if nodes and policy.commitments else None
+    search = _Search.of(snapshot, catalog, policy, _no_plan)
     if search is None:
         return nodes, policy
     found = search.cover(list(enumerate(nodes)))

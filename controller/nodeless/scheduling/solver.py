@@ -140,8 +140,11 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     snapshot = zone_ids.in_snapshot()
     lacking = static_shortage(snapshot)
     static = static_nodes(snapshot, catalog, policy, lacking) if lacking else ()
-    # What these use of commitments is gone for pods, whichever of their nodes a commitment would be best for.
-    static, policy = covered_first(static, snapshot, catalog, policy)
+    faults: list[str] = []
+    if static and policy.commitments:
+        # What these use is gone for pods, whichever nodes it would be best for.
+        covered = partial(covered_first, static, snapshot, catalog, policy)
+        static, policy = or_without(covered, (static, policy), faults)
     plan = planned_whole(
         snapshot,
         partial(
@@ -153,11 +156,13 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
         partial(domains_of, snapshot, catalog),
     )
+    if not static:
+        return plan
     bound = plan.lower_bound
     if bound is not None:
         # Each of them has to be bought, and is as cheap as its pool allows.
-        bound = None if static and policy.commitments else bound + sum(node.price for node in static)
-    return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
+        bound = None if policy.commitments else bound + sum(node.price for node in static)
+    return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound, faults=(*plan.faults, *faults))
 
 
 def _plan_to_be_bound(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
