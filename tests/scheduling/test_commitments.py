@@ -346,13 +346,16 @@ def test_preferences_are_told_that_pods_on_covered_nodes_and_on_others_gave_up()
     assert plan.relaxed_preferences() == plain.relaxed_preferences()
 
 
-def test_choices_are_told_of_pods_on_covered_nodes_and_on_others():
+def test_choices_are_told_at_list_prices_of_pods_on_nodes_that_are_bought():
     """An interruption loses less than spot saves: but for the covered node, they are on spot."""
     losing = [replace(pod, annotations={LOST_WORK: "1h"}) for pod in pods(3, "3", "14Gi")]
     plan = planned(snapshot(losing, POOL), reserved("a.xlarge"))
     assert sorted(kind for _, kind, _ in launched(plan)) == [ON_DEMAND, SPOT]
     assert covered(plan) == pytest.approx(0.22)
-    assert {key for choice in plan.choices for key in choice.pods} == {f"default/web-{n}" for n in range(3)}
+    bought = {key for new in plan.new_nodes if new.price for key in new.pods}
+    (choice,) = plan.choices
+    assert set(choice.pods) == bought
+    assert choice.lost_work == planned(snapshot(losing, POOL)).choices[0].lost_work
 
 
 def test_types_on_spot_that_a_covered_node_may_be_instead_keep_their_price():

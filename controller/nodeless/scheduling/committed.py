@@ -140,7 +140,23 @@ def _with_commitments(
         one_more, other = tried
         made.append(one_more)
         best = min(best, other, key=_order)
-    return replace(best, lower_bound=search.bound(best, made), faults=(*best.faults, *faults))
+    return replace(
+        best,
+        lower_bound=search.bound(best, made),
+        choices=_at_list_prices(plain, best),
+        faults=(*best.faults, *faults),
+    )
+
+
+def _at_list_prices(plain: Plan, best: Plan) -> tuple[ChosenCapacity, ...]:
+    """Spot or on-demand as list prices decide it, for pods whose nodes are bought at these.
+
+    What decides for the others is that their nodes are covered.
+    """
+    covered = {key for node in best.new_nodes if _is_nominal(node) for key in node.pods}
+    refused = _refused(best)
+    pods = {key for choice in plain.choices for key in choice.pods} - covered - refused
+    return tuple(_of_pods(plain.choices, pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +254,6 @@ class _Search:
             rest,
             new_nodes=(*kept.values(), *rest.new_nodes),
             relaxations=(*_of_pods(ample.relaxations, pods), *rest.relaxations),
-            choices=(*_of_pods(ample.choices, pods), *rest.choices),
             spill=tuple(sorted((*(key for key in ample.spill if key in pods), *rest.spill))),
             faults=(*ample.faults, *rest.faults),
         )
