@@ -27,7 +27,7 @@ from math import fsum, isclose
 from typing import TypeVar
 
 from nodeless.model.bill import COMMITMENTS, BillPart
-from nodeless.model.commitments import Commitment, Coverage, cover, part_off
+from nodeless.model.commitments import Commitment, Coverage, cover
 from nodeless.model.events import NodeSeen, PodSeen
 from nodeless.model.instance_types import Catalog, Offering
 from nodeless.model.labels import (
@@ -143,12 +143,12 @@ def _with_commitments(
     return replace(
         best,
         lower_bound=search.bound(best, made),
-        choices=_at_list_prices(plain, best),
+        choices=_choices_of_bought(plain, best),
         faults=(*best.faults, *faults),
     )
 
 
-def _at_list_prices(plain: Plan, best: Plan) -> tuple[ChosenCapacity, ...]:
+def _choices_of_bought(plain: Plan, best: Plan) -> tuple[ChosenCapacity, ...]:
     """Spot or on-demand as list prices decide it, for pods whose nodes are bought at these.
 
     What decides for the others is that their nodes are covered.
@@ -280,7 +280,7 @@ class _Search:
             for new, old in zip(kinds, self.catalog[key], strict=True)
         )
 
-    def trial(self, best: Plan, made: "Sequence[_Made]") -> "tuple[_Made, Plan] | None":
+    def trial(self, best: Plan, made: Sequence[_Made]) -> tuple[_Made, Plan] | None:
         """One plan more, and what commitments make of it; None: none is made.
 
         Args:
@@ -414,14 +414,21 @@ class _Search:
         )
         return offering if found is None else found
 
-    def cover(self, nodes: Sequence[tuple[int, PlannedNode]]) -> Coverage:
-        """What is left of commitments for nodes, by their number as text, those first that come first."""
+    def cover(
+        self, nodes: Sequence[tuple[int, PlannedNode]], left: Mapping[str, float] | None = None
+    ) -> Coverage:
+        """What commitments cover of nodes, by their number as text, those first that come first.
+
+        Args:
+            nodes: The nodes with their numbers.
+            left: Units of each commitment that there are for them; None: all that is left.
+        """
         usages = [
             usage_of(str(number), node.instance_type, offering)
             for number, node in nodes
             if (offering := node.alternatives[0].offering).capacity_type == ON_DEMAND
         ]
-        return cover(self.commitments, usages, self.left)
+        return cover(self.commitments, usages, self.left if left is None else left)
 
     def less(self, node: PlannedNode, parts: Sequence[BillPart]) -> PlannedNode:
         """The node with parts off its bill.
@@ -433,26 +440,19 @@ class _Search:
         price = intended.offering.coverable_price
         if not parts or price <= 0:
             return node
-        uses = self._uses(intended)
+        names = [each.name for each in self.commitments]
+        uses = dict(
+            zip(names, uses_of(intended.instance_type, intended.offering, self.commitments), strict=True)
+        )
         units = {part.detail: -(part.dollars or 0.0) / price * (uses[part.detail] or 0.0) for part in parts}
-        others = (self._alternative_less(each, units) for each in node.alternatives[1:])
+
+        def covered(alternative: Alternative) -> Alternative:
+            alone = replace(node, alternatives=(alternative,))
+            off = self.cover([(0, alone)], units).parts.get("0", ())
+            return replace(alternative, offering=alternative.offering.less(off))
+
         first = replace(intended, offering=intended.offering.less(parts))
-        return replace(node, alternatives=(first, *others))
-
-    def _alternative_less(self, alternative: Alternative, units: Mapping[str, float]) -> Alternative:
-        offering, uses = alternative.offering, self._uses(alternative)
-        rest, off = 1.0, []
-        for name, amount in units.items():
-            use = uses[name]
-            if use and rest > 0:
-                part = min(rest, amount / use)
-                rest -= part
-                off.append(part_off(part * offering.coverable_price, name))
-        return replace(alternative, offering=offering.less(off))
-
-    def _uses(self, alternative: Alternative) -> dict[str, float | None]:
-        uses = uses_of(alternative.instance_type, alternative.offering, self.commitments)
-        return {each.name: use for each, use in zip(self.commitments, uses, strict=True)}
+        return replace(node, alternatives=(first, *map(covered, node.alternatives[1:])))
 
     def _can_stand(self, node: PlannedNode) -> bool:
         """Whether its pods can be taken as bound: nothing is looked up for them."""
