@@ -7,6 +7,7 @@ whether it is worth it is not.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.consolidation_state import is_unchanged
@@ -16,6 +17,8 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import PlannedNode
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import capped
+
+T = TypeVar("T")
 
 
 class Searches:
@@ -54,32 +57,26 @@ class Searches:
         self, candidates: Sequence[Candidate], search: Callable[[], Replacement | str]
     ) -> Replacement | str:
         """What takes the place of candidates, searched for once."""
-        key = _key(candidates)
-        if key not in self._found:
-            self._found[key] = search()
-        return self._found[key]
+        return _once(self._found, candidates, search)
 
     def replacement_by_plan(
         self, candidates: Sequence[Candidate], search: Callable[[], Replacement | str | None]
     ) -> Replacement | str | None:
         """The same by the plan alone; None: to find it takes as long as to find what is bound."""
-        key = _key(candidates)
-        if key not in self._by_plan:
-            self._by_plan[key] = search()
-        return self._by_plan[key]
+        return _once(self._by_plan, candidates, search)
 
     def target(
         self, candidates: Sequence[Candidate], search: Callable[[], Sequence[PlannedNode]]
     ) -> Sequence[PlannedNode]:
         """What would be bought for the pods of all these candidates, searched for once."""
-        key = _key(candidates)
-        if key not in self._targets:
-            self._targets[key] = search()
-        return self._targets[key]
+        return _once(self._targets, candidates, search)
 
 
-def _key(candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    return tuple(sorted(candidate.name for candidate in candidates))
+def _once(found: dict[tuple[str, ...], T], candidates: Sequence[Candidate], search: Callable[[], T]) -> T:
+    key = tuple(sorted(candidate.name for candidate in candidates))
+    if key not in found:
+        found[key] = search()
+    return found[key]
 
 
 def _same(
