@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
+from nodeless.model.bill import WINDOWS
 from nodeless.model.commitments import Commitment, Usage, cover, covers_nothing, normalized_units
 from tests.scheduling.factories import instance_type
 
@@ -19,8 +20,8 @@ def flexible(instances=1, kind="m7g.xlarge", **fields):
     return reserved(instances, kind, size_flexible=True, **fields)
 
 
-def usage(name="a", kind="m7g.xlarge", zone="eu-central-1a", dollars=0.2, list_price=None):
-    return Usage(name, kind, zone, dollars, dollars if list_price is None else list_price)
+def usage(name="a", kind="m7g.xlarge", zone="eu-central-1a", dollars=0.2, list_price=None, **fields):
+    return Usage(name, kind, zone, dollars, dollars if list_price is None else list_price, **fields)
 
 
 def off(coverage):
@@ -116,6 +117,19 @@ def test_a_savings_plan_has_a_rate_for_each_instance_type_and_goes_to_the_larges
     more = cover([replace(plan, dollars=0.26 + 0.09)], usages)
     assert off(more) == {("half", "plan"): 0.2, ("c", "plan"): 0.2, ("tenth", "plan"): 0.1}
     assert covers_nothing({"pool": (instance_type("m5.large"),)}, [plan]) == ("plan",)
+
+
+def test_a_savings_plan_takes_nothing_off_a_license_and_goes_last_to_what_has_one():
+    """In us-east-1, Windows on an m5.large costs 0.092 USD an hour more at every rate of a Savings Plan."""
+    windows = usage("windows", "m5.large", dollars=0.188, platform=WINDOWS, license_price=0.092)
+    linux = usage("linux", "m5.large", dollars=0.096)
+    assert cover([PLAN], [windows]).left == {"plan": pytest.approx(1 - 0.048 - 0.092)}
+    assert off(cover([replace(PLAN, dollars=0.048)], [windows, linux])) == {("linux", "plan"): 0.096}
+    both = off(cover([replace(PLAN, dollars=0.048 + 0.07)], [windows, linux]))
+    assert both == {("linux", "plan"): 0.096, ("windows", "plan"): 0.094}
+    assert off(cover([reserved(1, "m5.large", platform=WINDOWS)], [windows])) == {
+        ("windows", "reserved"): 0.188
+    }
 
 
 def test_of_two_savings_plans_the_one_with_the_largest_discount_is_used_first():

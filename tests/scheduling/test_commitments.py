@@ -287,6 +287,26 @@ def test_reserved_instances_are_planned_for_their_platform_alone(platform, price
     assert [found["default"], found["windows"]] == prices
 
 
+def test_a_savings_plan_reaches_for_fewer_nodes_whose_license_it_pays_for():
+    """Half off the instance of 0.22 and none off its license of 0.18: 0.29, of which 0.145 are a half."""
+    seen = snapshot(pods(1, "3", "14Gi"), WINDOWS_POOL)
+    types = tuple(kind for kind in SYSTEMS[WINDOWS_POOL.key] if kind.name == "a.xlarge")
+    (offering,) = {
+        each.bill.instance for kind in types for each in kind.offerings if each.capacity_type == ON_DEMAND
+    }
+    rate = offering / 2 + 0.18
+    plan = solve(seen, {WINDOWS_POOL.key: types}, Policy(commitments=(savings_plan(rate / 2, discount=50),)))
+    (new,) = plan.new_nodes
+    assert new.price == pytest.approx((offering + 0.18) / 2)
+    ran = node(
+        "ran", labels={INSTANCE_TYPE: "a.xlarge", ZONE: "z1", OS: "windows", PROVISIONER_NAME: "windows"}
+    )
+    left = running_coverage(
+        cluster(ran, WINDOWS_POOL), {WINDOWS_POOL.key: types}, [savings_plan(1.0, discount=50)]
+    ).left
+    assert left == {"plan": pytest.approx(1 - rate)}
+
+
 @pytest.mark.parametrize(
     ("labels", "left"),
     [({OS: "windows"}, 0), ({OS: "linux"}, 1), ({}, 1), ({OS: "windows", PROVISIONER_NAME: "windows"}, 0)],

@@ -184,13 +184,21 @@ class Commitment:
             (percent for pattern, percent in self.discounts if fnmatchcase(instance_type, pattern)), None
         )
 
-    def use(self, instance_type: str, list_price: float) -> float:
-        """What an instance that it concerns uses of it in an hour; `list_price`: in US dollars an hour.
+    def use(self, instance_type: str, list_price: float, license_price: float = 0.0) -> float:
+        """What an instance that it concerns uses of it in an hour.
 
         The rates of a Savings Plan are AWS's own: discounts and surcharges of the user do not change them.
+        They are below the list price of the instance alone, and hold its license at its full price, as
+        AWS's lists of rates show for Windows beside Linux.
+
+        Args:
+            instance_type: Its type.
+            list_price: Of the instance with its license, in US dollars an hour.
+            license_price: Of the license alone.
         """
         if self.dollars is not None:
-            return list_price * (1 - (self.discount_of(instance_type) or 0.0) / 100)
+            discount = (self.discount_of(instance_type) or 0.0) / 100
+            return list_price - discount * (list_price - license_price)
         return (normalized_units(instance_type) or 0.0) if self.size_flexible else 1.0
 
     def is_in_term(self, now: float) -> bool:
@@ -232,6 +240,8 @@ class Usage:
     """The same at list prices."""
     platform: str = LINUX
     """What EC2 bills it as."""
+    license_price: float = 0.0
+    """What the license is of the list price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +285,7 @@ def cover(
             part = 1 - covered[usage.name]
             if part <= _NOTHING or not commitment.concerns(usage.instance_type, usage.zone, usage.platform):
                 continue
-            whole = commitment.use(usage.instance_type, usage.list_price)
+            whole = commitment.use(usage.instance_type, usage.list_price, usage.license_price)
             if whole <= 0:
                 continue
             part = min(part, rest / whole)
@@ -288,9 +298,17 @@ def cover(
 
 def _in_turn(commitment: Commitment, usages: Sequence[Usage]) -> Sequence[Usage]:
     """The instances in the order in which they use a commitment."""
-    if not commitment.discounts:
+    if not commitment.discounts and not any(usage.license_price for usage in usages):
         return usages
-    return sorted(usages, key=lambda usage: -(commitment.discount_of(usage.instance_type) or 0.0))
+    return sorted(usages, key=lambda usage: -_saved(commitment, usage))
+
+
+def _saved(commitment: Commitment, usage: Usage) -> float:
+    """By which part the rate of a Savings Plan is below the list price; 0 for Reserved Instances."""
+    if commitment.dollars is None or not usage.list_price:
+        return 0.0
+    discount = commitment.discount_of(usage.instance_type) or 0.0
+    return discount * (1 - usage.license_price / usage.list_price)
 
 
 def part_off(dollars: float, name: str) -> BillPart:

@@ -1,6 +1,6 @@
 """What the cloud sells: instance types, and offerings of each in a zone as spot, on-demand or reserved."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import fsum
 
@@ -79,11 +79,19 @@ class Offering:
         """The same at list prices: by these a Savings Plan is used up, whatever else the user pays."""
         return self._instance_with(LICENSE)
 
+    @property
+    def license_price(self) -> float:
+        """What its license is of that: Savings Plans take nothing off it."""
+        return 0.0 if self.bill is None else fsum(self._dollars_of(self.bill, LICENSE))
+
     def _instance_with(self, *names: str) -> float:
         if self.bill is None:
             return self.price
-        parts = (part.dollars or 0.0 for part in self.bill.parts if part.name in names)
-        return max(0.0, fsum((self.bill.instance, *parts)))
+        return max(0.0, fsum((self.bill.instance, *self._dollars_of(self.bill, *names))))
+
+    @staticmethod
+    def _dollars_of(bill: Bill, *names: str) -> Iterator[float]:
+        return (part.dollars or 0.0 for part in bill.parts if part.name in names)
 
     @property
     def platform(self) -> str:

@@ -81,6 +81,7 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
             node.zone,
             dollars=0.0 if offering is None else offering.coverable_price,
             list_price=0.0 if offering is None else offering.coverable_list_price,
+            license_price=0.0 if offering is None else offering.license_price,
             platform=_platform(node, pool, offering),
         )
         found.append((pool is not None, -disturbance, usage))
@@ -130,6 +131,7 @@ def usage_of(name: str, instance_type: str, offering: Offering) -> Usage:
         offering.zone,
         dollars=offering.coverable_price,
         list_price=offering.coverable_list_price,
+        license_price=offering.license_price,
         platform=offering.platform,
     )
 
@@ -202,7 +204,7 @@ def uses_of(
     if offering.capacity_type != ON_DEMAND or not offering.price_known:
         return tuple(None for _ in commitments)
     return tuple(
-        each.use(instance_type, offering.coverable_list_price)
+        each.use(instance_type, offering.coverable_list_price, offering.license_price)
         if each.concerns(instance_type, offering.zone, offering.platform)
         else None
         for each in commitments
