@@ -1,6 +1,7 @@
 """When passes start: rows PE-15 to PE-18, on a clock that jumps."""
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,11 +11,13 @@ from nodeless.controllers.provisioning.batcher import Batcher
 from nodeless.controllers.provisioning.controller import Provisioning
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
+from nodeless.model.labels import DO_NOT_DISRUPT, NODE_POOL
 from nodeless.model.plan import Plan, Refusal
+from nodeless.operator.clock import wall_clock
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.scheduling import pods_to_place
-from tests.factories import a_pending_pod, a_pod
+from tests.factories import a_node, a_pending_pod, a_pod
 from tests.virtual_time import run_in_virtual_time
 
 
@@ -172,9 +175,9 @@ def test_a_pod_that_asks_for_something_else_or_for_the_first_time_is_news():
 def test_a_cluster_in_which_nothing_waits_is_searched_for_pods_once(monkeypatch):
     searched = []
 
-    def counted(snapshot):
+    def counted(snapshot, now):
         searched.append(snapshot)
-        return pods_to_place(snapshot)
+        return pods_to_place(snapshot, now)
 
     monkeypatch.setattr("nodeless.controllers.provisioning.controller.pods_to_place", counted)
 
@@ -184,6 +187,19 @@ def test_a_cluster_in_which_nothing_waits_is_searched_for_pods_once(monkeypatch)
 
     assert passes(3600, an_hour) == []
     assert len(searched) == 1
+
+
+def test_a_pod_on_a_draining_node_is_planned_when_its_protection_ends_though_nothing_else_changes():
+    leaving = a_node(name="a", labels={NODE_POOL: "default"}, deletion_timestamp=1.0)
+
+    async def protected_for_a_second(cluster):
+        pod = a_pod("web", node_name="a", phase="Running", annotations={DO_NOT_DISRUPT: "1s"})
+        cluster.handle(events.NodeSeen(leaving))
+        cluster.handle(events.PodSeen(replace(pod, started_at=wall_clock() - 0.9)))
+        await asyncio.sleep(15)
+        time.sleep(0.15)  # noqa: ASYNC251 - protections end by the clock of the machine
+
+    assert passes(10, protected_for_a_second) == [1, 21]
 
 
 def test_pe_16_and_st_11_nothing_is_planned_before_every_kind_has_been_listed():

@@ -108,7 +108,7 @@ def test_classes_of_pods_that_took_too_long_are_forgotten_once_their_pods_are_go
     for start in range(0, HOSTILE, 60):
         some = [*hostile(60, seed=start)]
         seen = snapshot(some, pool())
-        resting.turns(seen)
+        resting.turns(seen, 0.0)
         slow = Plan(
             refusals=tuple(
                 Refusal(pod.key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), "took long") for pod in some
@@ -118,7 +118,7 @@ def test_classes_of_pods_that_took_too_long_are_forgotten_once_their_pods_are_go
         # A class that rests yet is remembered: its pods may be made anew in order to come first.
         assert entries(resting) <= 2 * BOUND
         moment[0] += 120.0
-    resting.turns(snapshot(pool()))
+    resting.turns(snapshot(pool()), 0.0)
     assert entries(resting) == at_first
 
 

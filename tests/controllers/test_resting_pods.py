@@ -40,7 +40,7 @@ def resting(told):
 
 
 def keys(seen):
-    return {pod.key for pod in pods_to_place(seen)}
+    return {pod.key for pod in pods_to_place(seen, 0.0)}
 
 
 def test_a_class_that_was_set_aside_is_left_out_with_the_reason_and_comes_later_after_the_others(
@@ -48,24 +48,24 @@ def test_a_class_that_was_set_aside_is_left_out_with_the_reason_and_comes_later_
 ):
     bad, good = pods(2, name="bad", selector={ZONE: "z1"}), pods(3, name="good")
     seen = snapshot(bad, good, pool())
-    assert resting.turns(seen).first is seen
+    assert resting.turns(seen, 0.0).first is seen
     resting.note_refusal(bad[0], REFUSED, seen)
-    turns = resting.turns(seen)
+    turns = resting.turns(seen, 0.0)
     assert keys(turns.first) == {pod.key for pod in good}
     assert turns.second is None
     assert {each.pod for each in turns.resting} == {pod.key for pod in bad}
     assert all("not in this cluster" in str(each) for each in turns.resting)
     changed = snapshot(bad, good, pool("default", labels={"team": "a"}))
-    assert not resting.turns(changed).resting
+    assert not resting.turns(changed, 0.0).resting
     assert [(each.name, each.reason) for each in told.events] == [("bad-0", "Quarantined")]
     later = time.monotonic() + 3600
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    due = resting.turns(seen)
+    due = resting.turns(seen, 0.0)
     assert keys(due.first) == {pod.key for pod in good}
     assert keys(due.second) == keys(seen)
     assert due.late == {pod.key for pod in bad}
     resting.note(Plan(), seen, due.late)
-    assert resting.turns(seen).first is seen
+    assert resting.turns(seen, 0.0).first is seen
 
 
 def test_pods_that_took_too_long_rest_and_others_of_their_tenant_do_not(resting):
@@ -75,7 +75,7 @@ def test_pods_that_took_too_long_rest_and_others_of_their_tenant_do_not(resting)
         refusals=tuple(Refusal(pod.key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), "too long") for pod in slow)
     )
     resting.note(plan, seen, frozenset())
-    assert keys(resting.turns(seen).first) == {pod.key for pod in quick}
+    assert keys(resting.turns(seen, 0.0).first) == {pod.key for pod in quick}
 
 
 @pytest.mark.parametrize("number", [1, 3])

@@ -37,7 +37,7 @@ def test_who_is_alone_in_the_cluster_has_all_the_time():
 
 def test_heavy_namespaces_get_a_turn_of_their_own():
     seen = snapshot(pods(2, namespace="greedy"), pods(2, namespace="modest"), pool())
-    turns = DeferredPods(Metrics(), None).turns(seen, {"greedy"})
+    turns = DeferredPods(Metrics(), None).turns(seen, 0.0, {"greedy"})
     assert placed(turns.first) == {"modest"}
     assert placed(turns.second) == {"greedy", "modest"}
     assert turns.late == {"greedy/web-0", "greedy/web-1"}
@@ -45,7 +45,7 @@ def test_heavy_namespaces_get_a_turn_of_their_own():
 
 def test_without_them_everybody_is_in_one_turn():
     seen = snapshot(pods(2, namespace="one"), pods(2, namespace="other"), pool())
-    turns = DeferredPods(Metrics(), None).turns(seen)
+    turns = DeferredPods(Metrics(), None).turns(seen, 0.0)
     assert (placed(turns.first), turns.second) == ({"one", "other"}, None)
 
 

@@ -11,6 +11,7 @@ from nodeless.model.labels import (
     CAPACITY_TYPE,
     DISRUPTED_TAINT,
     DO_NOT_CONSOLIDATE,
+    DO_NOT_DISRUPT,
     DO_NOT_EVICT,
     NOT_BEFORE,
     ON_DEMAND,
@@ -564,3 +565,13 @@ def test_pods_of_a_node_that_somebody_deletes_beside_its_claim_get_their_capacit
     decisions = decide(seen)
     assert not decisions.commands
     assert "1 waiting pods get their capacity first" in verdict(decisions, "b").message
+
+
+@pytest.mark.parametrize(("protection", "ends"), [("true", True), ("10m", True), ("false", False)])
+def test_an_empty_node_is_not_kept_for_a_pod_that_its_draining_node_does_not_let_go(protection, ends):
+    pool = a_node_pool()
+    leaving = {"deletion_timestamp": NOW - HOUR}
+    protected = on("old", cpu="3", annotations={DO_NOT_DISRUPT: protection}, started_at=NOW - 60)
+    old = node_of(pool, "old", deletion_timestamp=NOW - HOUR, node=leaving)
+    decisions = decide(cluster(pool, old, protected, node_of(pool, "new")))
+    assert [command.claims for command in decisions.commands] == ([("new",)] if ends else [])

@@ -108,11 +108,10 @@ def on(name, number=1, cpu="1", memory="1Gi", *, app=None, **fields):
             node_name=f"node-{name}",
             unschedulable=False,
             phase="Running",
-            started_at=BORN,
             created_at=BORN,
             name=f"{pod.name}-{name}",
             uid=f"{pod.uid}-{name}",
-            **{"ready": True, **fields},
+            **{"ready": True, "started_at": BORN, **fields},
         )
         for pod in made
     ]

@@ -151,7 +151,7 @@ def test_every_pod_is_placed_or_refused_with_a_reason_whatever_it_says(specs, wi
     answers = Counter(key for new in result.new_nodes for key in new.pods)
     answers.update(result.placements.keys())
     answers.update(refusal.pod for refusal in result.refusals)
-    assert answers == Counter(pod.key for pod in pods_to_place(seen))
+    assert answers == Counter(pod.key for pod in pods_to_place(seen, 0.0))
     assert all(refusal.code and str(refusal) for refusal in result.refusals)
     assert {"default/web-0", "default/web-1"}.isdisjoint(refusal.pod for refusal in result.refusals)
 

@@ -74,7 +74,7 @@ def answers(result: Plan) -> Counter[str]:
 def test_honest_pods_get_their_nodes_beside_hostile_ones_and_every_pod_an_answer(kind):
     seen = snapshot(honest_pods(random.Random(kind), 12), hostile(kind, 25), pool())
     result = planned(seen, deadline=2.0)
-    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
+    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen, 0.0))
     refused = {refusal.pod for refusal in result.refusals}
     assert not any(key.startswith(f"{HONEST}/") for key in refused)
 
@@ -83,7 +83,7 @@ def test_honest_pods_get_their_nodes_beside_hostile_ones_and_every_pod_an_answer
 def test_what_has_no_time_is_set_aside_with_that_reason_and_no_pod_is_forgotten(deadline):
     seen = snapshot(honest_pods(random.Random(5), 12), hostile("everything", 25), pool())
     result = planned(seen, deadline=deadline)
-    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
+    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen, 0.0))
     aside = [each for each in result.refusals if each.code == "PlanningTookTooLong"]
     assert aside
     assert all("more than its share" in str(each) for each in aside)
@@ -177,7 +177,7 @@ def test_pods_with_more_rules_than_there_is_time_for_are_set_aside_evenly_by_nam
     honest = honest_pods(random.Random(2), 20)
     seen = snapshot(honest, hostile("many_neighbors", 60), pool())
     result = planned(seen, deadline=0.5)
-    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
+    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen, 0.0))
     aside = {each.pod for each in result.refusals if each.code == "PlanningTookTooLong"}
     assert aside
     assert not any(key.startswith(f"{HONEST}/") for key in aside)

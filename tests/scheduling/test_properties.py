@@ -56,7 +56,7 @@ def every_eligible_pod_is_placed_once_or_refused_once(seen, result):
     answers = Counter(key for new in result.new_nodes for key in new.pods)
     answers.update(result.placements.keys())
     answers.update(refusal.pod for refusal in result.refusals)
-    assert answers == Counter(pod.key for pod in pods_to_place(seen))
+    assert answers == Counter(pod.key for pod in pods_to_place(seen, 0.0))
 
 
 def pods_of_a_new_node_run_on_each_of_its_alternatives(seen, result):

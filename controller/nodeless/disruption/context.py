@@ -46,7 +46,7 @@ class DisruptionContext:
         self.at = at or AtWork()
         chosen = {name: command for command in memory.commands for name in command.claims}
         self.now, self.tried = now, memory.tried
-        solving = policy.solving
+        solving = replace(policy.solving, now=now)
         #: As given, before the prices below are made: the very same in each pass until something changes.
         self.given = catalog, policy
         #: Of what its catalog prices: adjustments and the fee are in there, and no solve adds them once more.

@@ -94,7 +94,7 @@ class _Scheduled:
 def _schedule(cluster: SameCluster, promised: frozenset[str], ending: frozenset[str]) -> _Scheduled:
     """The very same for the very same cluster: what searches found in it stays right."""
     snapshot = cluster.snapshot
-    waiting = pods_to_place(snapshot)
+    waiting = pods_to_place(snapshot, cluster.policy.now)
     plan = solve(snapshot, cluster.catalog, cluster.policy) if waiting else Plan()
     expected: dict[str, int] = {}
     after = snapshot

@@ -10,6 +10,8 @@ from nodeless.model.disruption import PodDisruptionBudget
 
 class BudgetSpec(msgspec.Struct):
     selector: Selector | None = None
+    minAvailable: int | str | None = None  # noqa: N815 - the API's name
+    maxUnavailable: int | str | None = None  # noqa: N815 - the API's name
     unhealthyPodEvictionPolicy: str | None = None  # noqa: N815 - the API's name
 
 
@@ -35,5 +37,6 @@ def decode_budget(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
         label_selector(document.spec.selector),
         document.status.disruptionsAllowed,
         document.spec.unhealthyPodEvictionPolicy == "AlwaysAllow",
+        document.spec.maxUnavailable in (0, "0%") or document.spec.minAvailable == "100%",
     )
     return budget.key, (events.PodDisruptionBudgetSeen(budget),)

@@ -77,6 +77,8 @@ class PodDisruptionBudget:
     disruptions_allowed: int = 0
     always_evicts_unhealthy: bool = False
     """Whether pods that are not Ready may leave at any time (`unhealthyPodEvictionPolicy: AlwaysAllow`)."""
+    fully_blocking: bool = False
+    """Whether it says that no pod may ever be missing, however many there are (`maxUnavailable: 0`)."""
 
     @property
     def key(self) -> str:
@@ -84,7 +86,14 @@ class PodDisruptionBudget:
 
     def refuses(self, pod: Pod) -> bool:
         """Whether it keeps a pod that it selects from being evicted now."""
-        return self.disruptions_allowed < 1 and (pod.ready or not self.always_evicts_unhealthy)
+        return self.disruptions_allowed < 1 and self._counts(pod)
+
+    def never_allows(self, pod: Pod) -> bool:
+        """Whether it keeps a pod that it selects from being evicted for as long as it stays as it is."""
+        return self.fully_blocking and self._counts(pod)
+
+    def _counts(self, pod: Pod) -> bool:
+        return pod.ready or not self.always_evicts_unhealthy
 
 
 @dataclass(frozen=True, slots=True)

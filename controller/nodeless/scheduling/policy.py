@@ -87,10 +87,14 @@ class Policy:
     min_values: str = STRICT
     """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""
 
+    now: float = field(default=0.0, compare=False)
+    """When it is planned, in seconds since the epoch: what is still held on leaving nodes depends on it
+    (`pods.eligibility`). `at` sets it. Policies that differ in nothing else are equal."""
+
     def at(self, now: float) -> "Policy":
-        """The policy with the commitments that count at a time, in seconds since the epoch."""
+        """The policy of a time, in seconds since the epoch, with the commitments that count then."""
         counting = tuple(commitment for commitment in self.commitments if commitment.is_in_term(now))
-        return self if counting == self.commitments else replace(self, commitments=counting)
+        return replace(self, commitments=counting, now=now)
 
     def __post_init__(self) -> None:
         defect = packing_defect(self.packing)

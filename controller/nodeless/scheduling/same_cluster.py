@@ -6,6 +6,7 @@ from dataclasses import fields
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.pods.eligibility import held_pods
 from nodeless.scheduling.policy import Policy
 
 #: All parts of a snapshot.
@@ -27,7 +28,8 @@ class SameCluster:
         keys = tuple(sorted(catalog))
         seen = (getattr(snapshot, part) for part in parts)
         self._same = Identity(*seen, *(catalog[key] for key in keys))
-        self._equal = keys, policy
+        # Time counts by what it changes: else nothing would be the same a moment later.
+        self._equal = keys, policy, held_pods(snapshot, policy.now)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SameCluster) and self._same == other._same and self._equal == other._equal

@@ -41,7 +41,7 @@ def considered(status=None, *, owner=None):
     if owner is not None:
         metadata["ownerReferences"] = [{"apiVersion": owner[0], "kind": owner[1], "name": "it", "uid": "o"}]
     document = {"metadata": metadata, "spec": {"containers": []}, "status": status or {}}
-    return bool(pods_to_place(snapshot(decode_pod(json.dumps(document).encode()))))
+    return bool(pods_to_place(snapshot(decode_pod(json.dumps(document).encode())), 0.0))
 
 
 def test_pe_01_a_pod_that_the_scheduler_could_not_place_is_considered():

@@ -54,6 +54,7 @@ from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
 from nodeless.scheduling.capacity.terminating import waiting, with_room_to_come
 from nodeless.scheduling.pods.buffers import is_placeholder
+from nodeless.scheduling.pods.eligibility import held_pods
 from nodeless.scheduling.pods.gangs import gang_of
 from nodeless.scheduling.pods.requests import request_of
 from nodeless.state.expected import claims_to_note
@@ -198,12 +199,14 @@ class Provisioning:
         snapshot = self._cluster.snapshot
         if snapshot is self._content:
             return
-        waiting = [pod.uid for pod in pods_to_place(with_placeholders(snapshot))]
+        now = wall_clock()
+        waiting = [pod.uid for pod in pods_to_place(with_placeholders(snapshot), now)]
         waiting += [*snapshot.capacity_buffers, *static_shortage(snapshot)]
         waiting += self._requests.waiting(snapshot) if self._requests is not None else ()
         for each in waiting:
             self._batcher.trigger(each)
-        self._content = None if waiting else snapshot
+        # The protection of a pod on a leaving node ends without any change of the cluster.
+        self._content = None if waiting or held_pods(snapshot, now) else snapshot
 
     async def run(self) -> None:
         """Plan until cancelled."""
@@ -246,14 +249,14 @@ class Provisioning:
         snapshot = with_placeholders(seen)
         if self._requests is not None and seen.provisioning_requests:
             snapshot = self._requests.without_resting(snapshot, seen.provisioning_requests.values())
-        return self._resting.turns(snapshot, heavy)
+        return self._resting.turns(snapshot, wall_clock(), heavy)
 
     async def _pass(self, snapshot: Snapshot, late: frozenset[str]) -> Plan | None:
         """One pass over the pods of a snapshot; `late`: those among them that come after the others."""
         started = time.perf_counter()
         now = wall_clock()
         seen = self._cluster.snapshot
-        if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
+        if snapshot.teardown or not (pods_to_place(snapshot, now) or static_shortage(snapshot)):
             await self._tell_buffers(seen, Plan())
             await self._tell_requests(seen, Plan(), policy_of(self._settings, nominates=False))
             return None

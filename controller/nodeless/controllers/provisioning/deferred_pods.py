@@ -46,18 +46,19 @@ class DeferredPods:
         #: What pools ask for: when that changes, everybody is looked at again.
         self._pools = ""
 
-    def turns(self, snapshot: Snapshot, heavy: Collection[str] = frozenset()) -> Turns:
+    def turns(self, snapshot: Snapshot, now: float, heavy: Collection[str] = frozenset()) -> Turns:
         """Who is planned first, who second, and who not in this pass.
 
         Args:
             snapshot: The cluster.
+            now: Seconds since the epoch.
             heavy: Namespaces whose pods come second, whatever they ask for.
         """
         self._pools = _pools_of(snapshot) if self._known else ""
         resting: list[Refusal] = []
         late: list[str] = []
         seen: set[str] = set()
-        for pod in pods_to_place(snapshot) if self._known or heavy else ():
+        for pod in pods_to_place(snapshot, now) if self._known or heavy else ():
             if not self._known:
                 late += [pod.key] if pod.namespace in heavy else []
                 continue

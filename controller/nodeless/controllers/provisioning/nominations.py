@@ -49,6 +49,7 @@ from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, find_untolerated
 from nodeless.nodeclaim.startup_taints import evicts, is_closed
+from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.semaphore import Slots
 from nodeless.scheduling import pods_to_place
@@ -466,7 +467,7 @@ class PodNominator:
     def recover(self) -> None:
         """Go on from what earlier leaders left on claims and pods."""
         snapshot = self._cluster.snapshot
-        waiting = [pod for pod in pods_to_place(snapshot) if not pod.node_name]
+        waiting = [pod for pod in pods_to_place(snapshot, wall_clock()) if not pod.node_name]
         places = expected_places(snapshot, (waiting,))
         self.expect((pod for pod in waiting if pod.key in places), places)
 

@@ -56,7 +56,7 @@ async def culprits(
 async def _by_itself(situation: Situation, pod: Pod, offer: Offer) -> Exception | None:
     """What the API server says of the node that one pod alone would get; None: nothing against it."""
     seen = situation.snapshot
-    alone = without(seen, [each.key for each in pods_to_place(seen) if each.key != pod.key])
+    alone = without(seen, [each.key for each in pods_to_place(seen, situation.now) if each.key != pod.key])
     policy = replace(situation.policy, time_box=0.0, deadline=_DEADLINE)
     plan = await asyncio.to_thread(replace(situation, snapshot=alone, policy=policy).plan)
     mine = replace(plan, new_nodes=_with(plan.new_nodes, pod.key))

@@ -2,36 +2,46 @@
 
 Two kinds of pods need capacity: those that the scheduler could not place, and those that
 run on nodes of ours that are on their way out, so that new capacity stands before they are
-evicted. Pods that asked not to run on our nodes, and Fargate's pods, are left alone without
-a word. Pods whose constraints cannot be planned yet are considered, and refused with a
-reason by `constraints`.
+evicted. A NodePool's drain does not evict some of these for now (`is_held`): nothing is
+planned for them, for a new node would stay empty as long. Pods that asked not to run on our
+nodes, and Fargate's pods, are left alone without a word. Pods whose constraints cannot be
+planned yet are considered, and refused with a reason by `constraints`.
 
 This is the one step of a solve that looks at every pod; all others look at shapes.
 """
 
+from collections.abc import Iterable, Iterator
+
+from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.labels import DISRUPTED_TAINT, NODE_POOL, PROVISIONER_NAME, canonical_key
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod, PodShape
+from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import Taint, find_untolerated
 from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
+from nodeless.scheduling.pods.selecting import selects
+from nodeless.state.protection import protection
 
 #: The scheduler that EKS gives to pods which a Fargate profile selects.
 FARGATE_SCHEDULER = "fargate-scheduler"
 #: Labels that name the pool of a node.
 POOL_KEYS = frozenset((PROVISIONER_NAME, NODE_POOL))
+_DISRUPTED = Taint(DISRUPTED_TAINT, "NoSchedule")
 
 
-def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """The pods that a pass must place or refuse, in the order of their keys."""
-    pods = {pod.key: pod for pod_group in to_place(snapshot) for pod in pod_group.pods}
+def pods_to_place(snapshot: Snapshot, now: float) -> tuple[Pod, ...]:
+    """The pods that a pass at a time must place or refuse, in the order of their keys."""
+    pods = {pod.key: pod for pod_group in to_place(snapshot, now) for pod in pod_group.pods}
     return tuple(pods[key] for key in sorted(pods))
 
 
-def to_place(snapshot: Snapshot) -> list[PodGroup]:
-    """The pods that a pass must place or refuse, in no order."""
+def to_place(snapshot: Snapshot, now: float) -> list[PodGroup]:
+    """The pods that a pass at a time must place or refuse, in no order."""
     pod_groups = PodGroups()
     pod_groups.gather(snapshot.pods.items(), _waits)
-    pod_groups.gather(_pods_on_leaving_nodes(snapshot).items())
+    leaving_pods = {pod.key: pod for pod, held in _pods_on_leaving_nodes(snapshot, now) if not held}
+    pod_groups.gather(leaving_pods.items())
     return [
         pod_group
         for pod_group in pod_groups
@@ -76,12 +86,48 @@ def claims_by_provider_id(snapshot: Snapshot) -> dict[str, NodeClaim]:
     return {claim.provider_id: claim for claim in snapshot.claims.values() if claim.provider_id}
 
 
-def _pods_on_leaving_nodes(snapshot: Snapshot) -> dict[str, Pod]:
+def held_pods(snapshot: Snapshot, now: float) -> frozenset[str]:
+    """Keys of the pods on leaving nodes that nothing is planned for at a time (`is_held`)."""
+    return frozenset(pod.key for pod, held in _pods_on_leaving_nodes(snapshot, now) if held)
+
+
+def is_held(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: float) -> bool:
+    """Whether the drain of a NodePool's node does not ask a pod to leave (Karpenter's rules).
+
+    An annotation protects it, or the only disruption budget about it never allows an eviction, or there are
+    several. A drain with a deadline deletes it in the end all the same; its successor is planned then.
+
+    Args:
+        pod: A pod on a node that is leaving.
+        budgets: Those of the pod's namespace.
+        now: Seconds since the epoch.
+    """
+    if pod.deletion_timestamp is not None:
+        return False
+    if protection(pod, now):
+        return True
+    if find_untolerated((_DISRUPTED,), pod.shape.tolerations) is None:
+        return False
+    concerned = [budget for budget in budgets if selects(budget.selector, pod.labels)]
+    return len(concerned) > 1 or any(budget.never_allows(pod) for budget in concerned)
+
+
+def _pods_on_leaving_nodes(snapshot: Snapshot, now: float) -> Iterator[tuple[Pod, bool]]:
+    """The pods that leave such a node once it is drained, and whether each is held there for now."""
     claims = claims_by_provider_id(snapshot)
-    return {
-        pod.key: pod
-        for name, node in snapshot.nodes.items()
-        if managed(node, claims.get(node.provider_id)) and leaving(node, claims.get(node.provider_id))
-        for pod in snapshot.pods_on(name)
-        if pod.reschedulable and pod.scheduler_name != FARGATE_SCHEDULER
-    }
+    budgets: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in snapshot.disruption_budgets.values():
+        budgets.setdefault(budget.namespace, []).append(budget)
+    for name, node in snapshot.nodes.items():
+        claim = claims.get(node.provider_id)
+        if not (managed(node, claim) and leaving(node, claim)):
+            continue
+        may_hold = not _of_provisioner(node, claim)
+        for pod in snapshot.pods_on(name):
+            if pod.reschedulable and pod.scheduler_name != FARGATE_SCHEDULER:
+                yield pod, may_hold and is_held(pod, budgets.get(pod.namespace, ()), now)
+
+
+def _of_provisioner(node: Node, claim: NodeClaim | None) -> bool:
+    """Whether the drain of a node is a Provisioner's, which evicts whatever annotations say."""
+    return claim.pool.kind == PROVISIONER if claim is not None else PROVISIONER_NAME in node.labels
