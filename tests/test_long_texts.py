@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from nodeless.api.errors import FieldError
 from nodeless.api.schedules import SCHEDULE_PATTERN, has_form_of_schedule
-from nodeless.api.times import is_longer_than_counts, parse_life_span
+from nodeless.api.times import is_longer_than_counts, parse_go_duration, parse_life_span
 from nodeless.api.validation import validate
 from nodeless.api.warnings import suspicions
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
@@ -63,6 +63,7 @@ READERS = (
     go_duration,
     is_longer_than_counts,
     parse_decimal,
+    parse_go_duration,
     parse_life_span,
     powershell_of_a_node,
     split_call_details,

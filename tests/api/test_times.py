@@ -10,6 +10,7 @@ from nodeless.api.times import (
     LONGEST_SPAN,
     format_time,
     is_longer_than_counts,
+    parse_go_duration,
     parse_life_span,
     parse_time,
 )
@@ -50,6 +51,38 @@ def test_a_span_is_its_seconds_and_one_that_never_ends_counts_as_the_longest(par
 def test_no_span_is_too_long_to_be_read(text):
     assert parse_life_span(text) == LONGEST_SPAN
     assert format_time(1.7e9 + 2 * LONGEST_SPAN)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("8h", 28_800),
+        ("1.5h", 5_400),
+        ("1h30m", 5_400),
+        (".5m", 30),
+        ("1.m", 60),
+        ("500ms", 0.5),
+        ("250us", 0.00025),
+        ("250\u00b5s", 0.00025),
+        ("250\u03bcs", 0.00025),
+        ("7ns", 7e-9),
+        ("+10m", 600),
+        ("-1.5s", -1.5),
+        ("0", 0),
+        ("-0", 0),
+        ("9" * 400 + "h", LONGEST_SPAN),
+    ],
+)
+def test_a_duration_is_what_go_reads(text, seconds):
+    assert parse_go_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "10", "1d", "h", ".h", "1 h", "1h ", "+-1h", "1e3s", "Never", "٣h", "1,5h"]
+)
+def test_what_go_reads_no_duration_in_is_refused(text):
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_go_duration(text)
 
 
 @given(st.text(alphabet="0123456789-+_ ٣²x", max_size=30), st.integers(1, 10**9))

@@ -13,18 +13,18 @@ from nodeless.model.instructions import EvictPod, PublishEvent
 from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.nodeclaim import ClaimView, step
-from nodeless.state.protection import protected_until, protection
+from nodeless.state.protection import protected_until, protection, unreadable_protection
 from tests.disruption.world import BORN, a_node_pool, a_provisioner, cluster, decide, node_of, on
 from tests.scheduling.factories import NOW
 
-UNITS = {"s": 1, "m": 60, "h": 3600}
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 def long_job(name="a", span="2h", **fields):
     return [replace(pod, annotations={DO_NOT_DISRUPT: span}) for pod in on(name, **fields)]
 
 
-@given(st.integers(1, 500), st.sampled_from("smh"), st.floats(0, 10**6), st.floats(-(10**7), 10**7))
+@given(st.integers(1, 500), st.sampled_from(sorted(UNITS)), st.floats(0, 10**6), st.floats(-(10**7), 10**7))
 def test_a_duration_is_a_deadline_from_the_start_of_the_pod(number, unit, since_start, anything):
     (pod,) = long_job(span=f"{number}{unit}")
     until = BORN + number * UNITS[unit]
@@ -35,7 +35,17 @@ def test_a_duration_is_a_deadline_from_the_start_of_the_pod(number, unit, since_
     assert protection(replace(pod, started_at=None), anything), "its time begins only as it starts"
 
 
-@pytest.mark.parametrize("value", ["true", "false", "10 minutes", "0s", "Never", ""])
+@pytest.mark.parametrize(
+    ("span", "hours"), [("1.5h", 1.5), ("0.5h", 0.5), ("+90m", 1.5), ("1h0.5m30s", 61 / 60)]
+)
+def test_a_duration_is_written_as_go_reads_it(span, hours):
+    (pod,) = long_job(span=span)
+    assert protection(pod, BORN + hours * 3600 - 1)
+    assert not protection(pod, BORN + hours * 3600)
+    assert unreadable_protection(pod) is None
+
+
+@pytest.mark.parametrize("value", ["true", "false", "-10m", "10 minutes", "0s", "Never", ""])
 def test_other_values_have_no_deadline(value):
     (pod,) = long_job(span=value)
     assert protected_until(pod) is None

@@ -43,6 +43,9 @@ NEVER = "Never"
 #: Seconds of the longest span that counts: what a Go duration holds (2**63 ns, 292 years).
 LONGEST_SPAN = (2**63 - 1) // 10**9
 _MOST_DIGITS = 12
+_GO_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_GO_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_GO_DURATION = re.compile(rf"[+-]?(?:0|(?:{_GO_PART.pattern})+)")
 _YEAR_ZERO = re.compile(r"0000-\d\d-\d\d[Tt]\d\d:\d\d:\d\d")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,6 +63,17 @@ def is_longer_than_counts(text: str) -> bool:
     """Whether a life span is longer than `LONGEST_SPAN`. Raises ValueError for a text that is none."""
     seconds = _seconds_of(text)
     return seconds is not None and seconds > LONGEST_SPAN
+
+
+def parse_go_duration(text: str) -> float:
+    """Seconds of a Go duration, as `8h`, `1.5h`, `1h30m` or `-500ms`. Raises ValueError.
+
+    One beyond `LONGEST_SPAN` counts as that.
+    """
+    if _GO_DURATION.fullmatch(text) is None:
+        raise ValueError(f"{text[:64]!r} is not a duration; hint: write 8h, 1.5h or 1h30m")
+    seconds = sum(float(number) * _GO_SECONDS[unit] for number, unit in _GO_PART.findall(text))
+    return min(seconds, LONGEST_SPAN) * (-1 if text.startswith("-") else 1)
 
 
 def _seconds_of(text: str) -> int | None:

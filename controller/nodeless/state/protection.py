@@ -1,6 +1,6 @@
 """Pods that asked not to be disturbed."""
 
-from nodeless.api.times import format_time, parse_life_span
+from nodeless.api.times import format_time, parse_go_duration
 from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT
 from nodeless.model.pods import Pod
 
@@ -11,7 +11,8 @@ def protection(pod: Pod, now: float) -> str:
     As `karpenter.sh/do-not-disrupt=10m, until 2026-01-02T03:04:05Z`.
 
     `karpenter.sh/do-not-disrupt` is `true`, or a time counted from the pod's start. A pod that has not
-    started yet counts as protected; a value that is neither protects nothing (Karpenter's rules).
+    started yet counts as protected; a value that is neither protects nothing (Karpenter's rules). The time is
+    a Go duration.
     """
     if pod.annotations.get(DO_NOT_EVICT) == "true":
         return f"{DO_NOT_EVICT}=true"
@@ -44,11 +45,10 @@ def unreadable_protection(pod: Pod) -> str | None:
     return value
 
 
-def _span(text: str) -> int | None:
+def _span(text: str) -> float | None:
     """Seconds of a duration; None for what is none, and for no time at all."""
-    if not text:
-        return None
     try:
-        return parse_life_span(text) or None
+        span = parse_go_duration(text)
     except ValueError:
         return None
+    return span if span > 0 else None
