@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeless.api.times import parse_time
 from nodeless.kube.decoding import decode_daemon_set, decode_node, decode_pod
 from nodeless.kube.kinds import watched_kinds
 from nodeless.model.events import NamespaceGone, NamespaceSeen
+from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.namespaces import Namespace
 from nodeless.model.pods import HostPort, PodResourceClaim
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
+from nodeless.state.protection import protection
 
 MIB = 1024**2
 
@@ -421,3 +424,18 @@ def test_when_a_pod_was_told_to_save_its_work_is_on_the_pod():
     assert decode_pod(pod_json(status=status)).checkpoint_requested_at is None
     taken_back = {"conditions": [{**told, "status": "False"}]}
     assert decode_pod(pod_json(status=taken_back, **asking)).checkpoint_requested_at is None
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown", "Failed"])
+def test_a_pod_has_started_when_its_kubelet_says_so_whatever_its_phase_is(phase):
+    pod = decode_pod(pod_json(status={"phase": phase, "startTime": "2023-11-14T00:00:00Z"}))
+    assert pod.started_at == parse_time("2023-11-14T00:00:00Z")
+    assert decode_pod(pod_json(status={"phase": phase})).started_at is None
+
+
+def test_a_pod_that_never_comes_up_is_not_protected_for_longer_than_it_asked_to():
+    asked = {"annotations": {DO_NOT_DISRUPT: "10m"}}
+    pod = decode_pod(pod_json(status={"phase": "Pending", "startTime": "2023-11-14T00:00:00Z"}, **asked))
+    end = parse_time("2023-11-14T00:10:00Z")
+    assert protection(pod, end - 1)
+    assert not protection(pod, end)

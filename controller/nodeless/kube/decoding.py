@@ -127,7 +127,7 @@ def _read_pod(document: documents.Pod) -> model.Pod:
         priority_class=spec.priorityClassName,
         scheduler_name=spec.schedulerName,
         created_at=_time(metadata.creationTimestamp) or 0.0,
-        started_at=_time(status.startTime) if status.phase == "Running" else None,
+        started_at=_time(status.startTime),
         deletion_timestamp=_time(metadata.deletionTimestamp),
         grace_period_seconds=spec.terminationGracePeriodSeconds,
         checkpoint_requested_at=_checkpoint_requested(annotations, conditions),

@@ -169,7 +169,7 @@ class Pod:
     scheduler_name: str = "default-scheduler"
     created_at: float = 0.0
     started_at: float | None = None
-    """When it became Running, as far as known."""
+    """When its kubelet accepted it (`status.startTime`); None: not yet."""
     deletion_timestamp: float | None = None
     """End of its grace period: Kubernetes' `metadata.deletionTimestamp`."""
     grace_period_seconds: int = 30
