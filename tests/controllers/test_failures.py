@@ -10,6 +10,7 @@ from nodeless.controllers.nodeclaim.controller import ClaimLoop
 from nodeless.controllers.nodeclaim.launcher import RetryLaterError
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeClassSeen
+from nodeless.model.instructions import CreateClaim
 from nodeless.model.pools import NodeClass
 from nodeless.operator.metrics import Metrics
 from tests.controllers.conftest import eventually
@@ -148,17 +149,19 @@ def test_mc_02_a_launch_that_fails_otherwise_stands_on_the_claim_which_is_kept_a
 
 
 @cluster_test
-def test_a_template_deleted_before_the_launch_is_named_and_the_launch_made_up_for(scene):
+def test_a_template_deleted_before_the_launch_is_named_and_the_pods_are_planned_again(scene):
     async def scenario(rig, namespace):
         rig.provisioning._executor = Planner(rig.executor, rig.api)
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         event = await rig.event(namespace, "web", "FailedLaunch")
         assert "AWSNodeTemplate/default does not exist" in event["message"]
-        (claim,) = rig.api.list(CLAIMS)
-        assert await rig.event("default", claim["metadata"]["name"], "NodeClassNotReady")
+        (first,) = rig.provisioning._executor.claims
+        assert await rig.event("default", first, "NodeClassNotReady")
+        await rig.until_gone(f"{CLAIMS}/{first}")
+        rig.provisioning._executor = rig.executor
         await rig.create(a_template())
         await rig.running(namespace, "web")
-        assert (await rig.claim())["metadata"]["name"] == claim["metadata"]["name"]
+        assert (await rig.claim())["metadata"]["name"] != first
 
     scene(scenario)
 
@@ -168,8 +171,11 @@ class Planner:
 
     def __init__(self, executor, api):
         self._executor, self._api = executor, api
+        self.claims = []
 
     async def carry_out(self, instructions):
+        instructions = list(instructions)
+        self.claims += [each.claim.name for each in instructions if isinstance(each, CreateClaim)]
         path = f"{TEMPLATES}/default"
         await asyncio.to_thread(self._api.delete, path, missing_ok=True)
         await eventually(

@@ -42,20 +42,12 @@ def test_a_claim_without_a_pool_becomes_a_node_of_what_it_asks_for_and_ends_with
     taint = {"key": "team", "value": "search", "effect": "NoSchedule"}
 
     async def scenario(rig, namespace):
-        # The class comes later: the claim waits for it with a reason.
+        await rig.create(ec2_node_class(amiSelectorTerms=[{"alias": "al2@latest"}]))
+        await rig.until(lambda: rig.cluster.snapshot.node_classes)
         await rig.create(
             a_claim(name, family, on_demand, taints=[taint], resources={"requests": {"cpu": "3"}})
         )
         path = NODE_CLAIM.path(name)
-
-        def refused(found):
-            launched = [
-                each for each in found.get("status", {}).get("conditions", ()) if each["type"] == "Launched"
-            ]
-            return launched and launched[0]["reason"] == "NodeClassNotReady"
-
-        await rig.until(lambda: rig.api.get(path), refused)
-        await rig.create(ec2_node_class(amiSelectorTerms=[{"alias": "al2@latest"}]))
 
         claim = await rig.claim()
         labels = claim["metadata"]["labels"]
@@ -69,5 +61,15 @@ def test_a_claim_without_a_pool_becomes_a_node_of_what_it_asks_for_and_ends_with
         await rig.until_gone(path)
         await rig.until_gone(f"{NODES}/{claim['status']['nodeName']}", of=claim)
         assert not await asyncio.to_thread(rig.network.instances)
+
+    scene(scenario)
+
+
+def test_a_claim_without_a_pool_whose_class_does_not_exist_is_deleted_and_says_why(scene):
+    async def scenario(rig, namespace):
+        await rig.create(a_claim("by-hand"))
+        event = await rig.event("default", "by-hand", "NodeClassNotReady")
+        assert "EC2NodeClass/default does not exist" in event["message"]
+        await rig.until_gone(NODE_CLAIM.path("by-hand"))
 
     scene(scenario)

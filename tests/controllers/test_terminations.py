@@ -63,8 +63,8 @@ def test_mc_09_a_claim_that_was_never_launched_ends_without_a_termination(scene)
             },
         }
         await rig.create(claim)
+        # Its class does not exist: the controller deletes it.
         await rig.event("default", "default-never", "NodeClassNotReady")
-        await asyncio.to_thread(rig.api.delete, f"{CLAIMS}/default-never")
         await rig.until_gone(f"{CLAIMS}/default-never")
         assert cloud.asked == []
 

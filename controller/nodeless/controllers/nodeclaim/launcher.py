@@ -1,8 +1,8 @@
 """Launch the instance of a claim, and say what became of it.
 
 A launch that fails leaves the claim with a condition and its pods with an event, and is
-tried again; when the capacity does not exist, the claim is given up and the pods are
-planned anew without the offerings that failed.
+tried again; when the capacity does not exist, or the node class cannot be used, the claim is
+given up and the pods are planned anew without the offerings that failed, or by another pool.
 """
 
 from collections.abc import Callable
@@ -68,8 +68,8 @@ class Launcher:
         try:
             pool, node_class = usable_for(self._cluster.snapshot, claim)
         except PoolUnusable as error:
-            await self._record_failure(claim, "NodeClassNotReady", str(error))
-            raise RetryLaterError from error
+            await self._give_up_class(claim, str(error))
+            return
         launch = LaunchInstance(f"claim:{claim.name}", claim)
         self._executor.failpoint("before", launch)
         self._executor.assert_leading()
@@ -83,9 +83,13 @@ class Launcher:
             self._trace(claim, asked, None, str(error))
             await self._give_up(claim, error)
             return
+        except NodeClassUnresolved as error:
+            self._trace(claim, asked, None, str(error))
+            await self._give_up_class(claim, str(error), error.evidence)
+            return
         except CloudError as error:
             self._trace(claim, asked, None, str(error))
-            await self._record_failure(claim, _reason(error), str(error), error.evidence)
+            await self._record_failure(claim, error.reason, str(error), error.evidence)
             raise RetryLaterError from error
         self._trace(claim, asked, instance)
         self._executor.failpoint("unrecorded", launch)
@@ -134,6 +138,19 @@ class Launcher:
         cause = f"claim:{claim.name}"
         await self._executor.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
 
+    async def _give_up_class(self, claim: NodeClaim, message: str, evidence: str = "") -> None:
+        """The class may be unusable for long, and other pools may serve the pods meanwhile."""
+        details = {"evidence": evidence} if evidence else {}
+        self._log.error(f"launch failed: {message}", claim=claim.name, **details)
+        self._tell_pods(claim, "FailedLaunch", f"{message}; other capacity is being planned")
+        cause, reason = f"claim:{claim.name}", "NodeClassNotReady"
+        await self._executor.carry_out(
+            (
+                PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),
+                DeleteClaim(cause, claim.name, "nodeclass_not_ready"),
+            )
+        )
+
     async def _record_failure(self, claim: NodeClaim, reason: str, message: str, evidence: str = "") -> None:
         details = {"evidence": evidence} if evidence else {}
         self._log.error(f"launch failed: {message}", claim=claim.name, **details)
@@ -175,7 +192,3 @@ def _purpose(claim: NodeClaim) -> str:
     if not claim.replaces:
         return "provisioning"
     return method_and_action(claim.annotations.get(DISRUPTION_REASON_ANNOTATION, ""), replaced=True)
-
-
-def _reason(error: CloudError) -> str:
-    return "NodeClassNotReady" if isinstance(error, NodeClassUnresolved) else error.reason
