@@ -7,7 +7,7 @@ import pytest
 from nodeless.model.events import ClaimSeen, NodeSeen
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
-from nodeless.model.nodes import Node, NodeClaim
+from nodeless.model.nodes import REBOOTING, Condition, Node, NodeClaim
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.interruption import claims_by_instance, react_to_warning
@@ -126,3 +126,33 @@ def test_an_instance_that_fails_its_checks_is_ended_without_waiting_for_its_drai
     ]
     warned = react(Interruption(InterruptionKind.SCHEDULED_CHANGE, ("i-1",), sent_at=1_800_000_000.0))
     assert not [instruction for instruction in warned.instructions if isinstance(instruction, AnnotateClaim)]
+
+
+STAMP = "karpenter.sh/nodeclaim-termination-timestamp"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "stamped"),
+    [
+        ({}, True),
+        ({STAMP: "2027-01-16T08:00:00Z"}, True),
+        ({STAMP: "2027-01-15T08:00:00Z"}, False),
+        ({STAMP: "2027-01-15T07:00:00Z"}, False),
+        ({STAMP: "soon"}, True),
+    ],
+)
+def test_the_drain_of_an_instance_that_begins_to_fail_during_it_is_over(earlier, stamped):
+    ending = replace(CLAIM, deletion_timestamp=1_799_999_000.0, annotations=earlier)
+    warning = Interruption(InterruptionKind.IMPAIRED, ("i-1",), sent_at=1_800_000_000.0)
+    reaction = react(warning, a_snapshot(ending))
+    stamps = [each.annotations for each in reaction.instructions if isinstance(each, AnnotateClaim)]
+    assert stamps == ([{STAMP: "2027-01-15T08:00:00Z"}] if stamped else [])
+    assert reasons(reaction, "Node") == (["InstanceUnhealthy"] if stamped else [])
+    assert not any(isinstance(each, DeleteClaim) for each in reaction.instructions)
+    assert (reaction.drained, reaction.ignored) == (0, 1)
+
+
+def test_a_claim_that_ends_while_its_instance_is_rebooted_keeps_the_time_of_its_drain():
+    rebooting = (Condition(REBOOTING, "True", "RebootIssued", "", 1.0),)
+    ending = replace(CLAIM, deletion_timestamp=1.0, conditions=rebooting)
+    assert react(Interruption(InterruptionKind.IMPAIRED, ("i-1",)), a_snapshot(ending)).instructions == ()

@@ -11,7 +11,8 @@
 | status checks fail | InstanceUnhealthy | deleted, without waiting for its drain; kept while it is rebooted |
 
 A claim that is being deleted already is left to its own end: our own terminations come
-back as warnings, and a warning may come twice. Where pods of its node take time to save their work
+back as warnings, and a warning may come twice. Only the drain of an instance whose status
+checks fail is cut short then, too. Where pods of its node take time to save their work
 (`checkpoints`), the claim is told when its instance ends.
 """
 
@@ -32,6 +33,7 @@ from nodeless.model.labels import (
 from nodeless.model.nodes import REBOOTING, NodeClaim
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.checkpoints import checkpoint_grace, instance_ends
+from nodeless.nodeclaim.draining import deadline_of
 from nodeless.nodeclaim.view import cause_of
 
 #: Reason of the deletion, as in the label of `karpenter_nodes_terminated`.
@@ -80,6 +82,8 @@ def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warnin
         if claim.deletion_timestamp is not None or rebooting:
             ignored += 1
             instructions += _end_of_instance(snapshot, claim, warning)
+            if not rebooting and (stamp := _end_of_drain(claim, warning)):
+                instructions += (*_warning_events(snapshot, claim, warning), *stamp)
             continue
         instructions += _warning_events(snapshot, claim, warning)
         if not ends:
@@ -87,10 +91,7 @@ def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warnin
             continue
         drained += 1
         instructions += _end_of_instance(snapshot, claim, warning)
-        if warning.kind is InterruptionKind.IMPAIRED:
-            # Its drain is over as soon as it begins: nobody is left on it to end the pods.
-            stamp = {TERMINATION_TIMESTAMP: format_time(warning.sent_at or 0.0)}
-            instructions.append(AnnotateClaim(cause_of(claim), claim.name, stamp))
+        instructions += _end_of_drain(claim, warning)
         instructions.append(DeleteClaim(cause_of(claim), claim.name, REASON))
         instructions += _events(
             snapshot,
@@ -121,6 +122,14 @@ def _end_of_instance(snapshot: Snapshot, claim: NodeClaim, warning: Interruption
     if known is not None and known <= ends:
         return ()
     return (AnnotateClaim(cause_of(claim), claim.name, {INSTANCE_ENDS: format_time(ends)}),)
+
+
+def _end_of_drain(claim: NodeClaim, warning: Interruption) -> tuple[Instruction, ...]:
+    """The drain of an instance that fails is over at once: nobody is left on it to end the pods."""
+    ends, known = warning.sent_at or 0.0, deadline_of(claim)
+    if warning.kind is not InterruptionKind.IMPAIRED or (known is not None and known <= ends):
+        return ()
+    return (AnnotateClaim(cause_of(claim), claim.name, {TERMINATION_TIMESTAMP: format_time(ends)}),)
 
 
 def _warning_events(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> list[Instruction]:
