@@ -33,13 +33,14 @@ def test_nd_10_nothing_is_put_on_a_node_that_is_being_deleted():
 def test_nd_11_a_node_of_nobody_is_left_alone():
     """It has no claim, so nothing but the rule for orphans ever looks at it."""
     stranger = a_node(labels={}, finalizers=(), owners=())
-    assert step_orphan(stranger).instructions == ()
+    assert step_orphan(stranger, (), NOW).instructions == ()
 
 
 def test_tm_11_a_deleted_node_without_our_finalizer_is_left_to_whoever_holds_it():
     node = a_node(finalizers=("example.com/backup",), deletion_timestamp=NOW)
-    assert step_orphan(node).instructions == ()
-    (release,) = step_orphan(replace(node, finalizers=(TERMINATION_FINALIZER,))).instructions
+    assert step_orphan(node, (), NOW).instructions == ()
+    ours = replace(node, finalizers=(TERMINATION_FINALIZER,), ready=False)
+    (release,) = step_orphan(ours, (), NOW).instructions
     assert release.finalizer == TERMINATION_FINALIZER
 
 

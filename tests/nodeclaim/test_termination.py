@@ -15,7 +15,13 @@ from nodeless.model.instructions import (
     TerminateInstance,
     UpdateNode,
 )
-from nodeless.model.labels import EXCLUDE_BALANCERS
+from nodeless.model.labels import (
+    DO_NOT_DISRUPT,
+    EXCLUDE_BALANCERS,
+    INITIALIZED,
+    NODE_POOL,
+    PROVISIONER_NAME,
+)
 from nodeless.model.taints import Toleration
 from nodeless.nodeclaim import ClaimView, step, step_orphan
 from tests.factories import DAEMON, NOW, a_claim, a_node, a_pod, an_initialized_claim
@@ -150,15 +156,49 @@ def test_mc_08_both_nodes_of_one_instance_are_deleted_and_let_go_before_the_clai
 
 
 def test_an_orphaned_node_is_let_go_once_it_is_deleted():
-    assert step_orphan(a_node()).instructions == ()
-    (removal,) = step_orphan(DELETED_NODE).instructions
+    assert step_orphan(a_node(), (), NOW).instructions == ()
+    (mark,) = step_orphan(DELETED_NODE, (), NOW).instructions
+    assert isinstance(mark, UpdateNode)
+    marked = replace(DELETED_NODE, taints=mark.taints, labels={**DELETED_NODE.labels, **mark.labels})
+    (removal,) = step_orphan(marked, (), NOW).instructions
     assert removal.kind == "Node"
+
+
+@pytest.mark.parametrize("pool", [PROVISIONER_NAME, NODE_POOL])
+def test_an_orphaned_node_is_drained_before_it_is_let_go(pool):
+    node = replace(DELETED_NODE, labels={**DELETED_NODE.labels, pool: "default"})
+    outcome = step_orphan(node, (a_pod("a"), a_pod("b")), NOW)
+    assert kinds(outcome) == [UpdateNode, EvictPod, EvictPod]
+    assert outcome.instructions[0].unschedulable == (True if pool == PROVISIONER_NAME else None)
+    assert outcome.again_at is not None
+    leaving = a_pod("a", deletion_timestamp=NOW + 30)
+    assert RemoveFinalizer not in kinds(step_orphan(node, (leaving,), NOW))
+
+
+def test_an_orphaned_node_of_a_node_pool_is_not_let_go_before_its_protected_pods():
+    protected = a_pod("a", annotations={DO_NOT_DISRUPT: "true"})
+    assert kinds(step_orphan(DELETED_NODE, (protected,), NOW)) == [UpdateNode]
+
+
+def test_a_silent_orphaned_node_waits_for_no_pod():
+    """Its instance has been terminated, as any without a claim."""
+    silent = replace(DELETED_NODE, ready=False)
+    assert kinds(step_orphan(silent, (a_pod("a"),), NOW)) == [RemoveFinalizer]
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_node_of_karpenter_v0_27_keeps_its_finalizer(ready):
+    """It never had a claim: whoever removes it drains it, and ends its instance."""
+    labels = {PROVISIONER_NAME: "default", INITIALIZED: "true"}
+    node = a_node(labels=labels, deletion_timestamp=NOW, ready=ready)
+    assert step_orphan(node, (), NOW).instructions == ()
+    assert step_orphan(node, (a_pod("a"),), NOW).instructions == ()
 
 
 def test_a_node_of_eks_auto_mode_is_let_go_by_its_own_controller():
     """It carries the same finalizer, and its claim is not among ours: it is being drained."""
     node = replace(DELETED_NODE, labels={**DELETED_NODE.labels, "eks.amazonaws.com/compute-type": "auto"})
-    assert step_orphan(node).instructions == ()
+    assert step_orphan(node, (), NOW).instructions == ()
 
 
 POD_STATES = st.sampled_from(

@@ -18,8 +18,9 @@ that lost each other), `node_classes`, `ownership_sync` (pools and the teardown 
 
 from nodeless.nodeclaim.garbage_collection import end_unclaimed, end_vanished, unlisted_claims
 from nodeless.nodeclaim.node_classes import step_node_class
+from nodeless.nodeclaim.orphans import step_orphan
 from nodeless.nodeclaim.ownership_sync import step_pool, step_teardown
-from nodeless.nodeclaim.reconcile import step, step_orphan
+from nodeless.nodeclaim.reconcile import step
 from nodeless.nodeclaim.view import ClaimView, Step
 
 __all__ = [

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from nodeless.model.instructions import DeleteClaim, Instruction, RemoveFinalizer, UpdateClaimStatus
-from nodeless.model.labels import AUTO_MODE, COMPUTE_TYPE, TERMINATION_FINALIZER
-from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REBOOTING, REGISTERED_CONDITION, Node
+from nodeless.model.instructions import DeleteClaim, Instruction, UpdateClaimStatus
+from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REBOOTING, REGISTERED_CONDITION
 from nodeless.nodeclaim.consistency import step_consistency
 from nodeless.nodeclaim.consolidatable import step_consolidatable
 from nodeless.nodeclaim.emptiness import step_emptiness
@@ -88,16 +87,3 @@ def _as_one(first: UpdateClaimStatus, second: UpdateClaimStatus) -> UpdateClaimS
         first.node_name if second.node_name is None else second.node_name,
         first.last_pod_event if second.last_pod_event is None else second.last_pod_event,
     )
-
-
-def step_orphan(node: Node) -> Step:
-    """A node that carries our finalizer but has no claim any more: let it go once it is deleted.
-
-    Happens only when somebody took the finalizer off the claim by hand; its instance is the collector's. A
-    node of EKS Auto Mode carries the same finalizer, and its claim is not ours: its controller drains it.
-    """
-    if node.labels.get(COMPUTE_TYPE) == AUTO_MODE:
-        return Step()
-    if node.deletion_timestamp is None or TERMINATION_FINALIZER not in node.finalizers:
-        return Step()
-    return Step((RemoveFinalizer(f"node:{node.name}", "Node", node.name, TERMINATION_FINALIZER, node.uid),))

@@ -59,22 +59,22 @@ def step_termination(view: ClaimView, now: float) -> Step:
         return Step(deletions, now + DRAIN_AGAIN)
     if view.instance_gone:
         return _terminate(view, now)
-    cordon = _cordon(claim, node)
+    marks = cordon(claim, node)
     taint = last_drain(claim, node, now).taint
     waiting = tuple(pod for pod in view.pods if delays_drain(pod, taint, now))
     if waiting:
-        return _drain(view, cordon, waiting, now)
+        return _drain(view, marks, waiting, now)
     earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
     if not is_v1alpha5(claim) and now < earliest:
-        return Step((*cordon, *_check_instance(claim, node)), earliest)
+        return Step((*marks, *_check_instance(claim, node)), earliest)
     drained = changed_condition(claim, DRAINED, "True", now)
     detached, waits = _volumes_condition(view, node, now)
     conditions = (*drained, *detached)
     status = (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
     if waits:
-        return Step((*cordon, *status, *_check_instance(claim, node)), now + TERMINATE_AGAIN)
+        return Step((*marks, *status, *_check_instance(claim, node)), now + TERMINATE_AGAIN)
     ended = _terminate(view, now)
-    return Step(cordon + status + ended.instructions, ended.again_at)
+    return Step(marks + status + ended.instructions, ended.again_at)
 
 
 def _volumes_condition(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition, ...], bool]:
@@ -109,8 +109,11 @@ def _deadline_to_stamp(claim: NodeClaim, now: float) -> tuple[Instruction, ...]:
     return (AnnotateClaim(cause_of(claim), claim.name, {TERMINATION_TIMESTAMP: format_time(deadline)}),)
 
 
-def _cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
-    """No new pods, no traffic from load balancers: as each API generation marks it."""
+def cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
+    """What a node lacks of the marks of a drain.
+
+    No new pods, no traffic from load balancers: as each API generation marks it.
+    """
     cause, labels = cause_of(claim), {EXCLUDE_BALANCERS: "karpenter"}
     if is_v1alpha5(claim):
         if node.unschedulable and EXCLUDE_BALANCERS in node.labels:
@@ -122,7 +125,7 @@ def _cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
     return (replace(set_taints(cause, node, taints, "tainted node"), labels=labels),)
 
 
-def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod, ...], now: float) -> Step:
+def _drain(view: ClaimView, marks: tuple[Instruction, ...], waiting: tuple[Pod, ...], now: float) -> Step:
     claim, node = view.claim, view.node
     assert node is not None  # noqa: S101 - only nodes are drained
     cause = cause_of(claim)
@@ -150,7 +153,7 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
         held = f"cannot drain: {'; '.join(protected[:5])}"
         status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
     again = DRAIN_AGAIN if node.ready else TERMINATE_AGAIN
-    return Step((*cordon, *status, *asked, *_check_instance(claim, node)), now + again)
+    return Step((*marks, *status, *asked, *_check_instance(claim, node)), now + again)
 
 
 def _check_instance(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:

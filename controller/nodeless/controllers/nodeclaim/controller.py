@@ -236,7 +236,10 @@ class ClaimLoop:
         if key.startswith(_NODE_PREFIX):
             node = snapshot.nodes.get(key.removeprefix(_NODE_PREFIX))
             if node is not None and snapshot.claim_of(node) is None:
-                await self._executor.carry_out(step_orphan(node).instructions)
+                orphaned = step_orphan(node, snapshot.pods_on(node.name), self._now())
+                await self._executor.carry_out(orphaned.instructions)
+                if orphaned.again_at is not None:
+                    self._queue.add_in(key, orphaned.again_at - self._now())
             return
         claim = snapshot.claims.get(key)
         if claim is None:
