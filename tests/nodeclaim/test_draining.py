@@ -26,7 +26,7 @@ from nodeless.model.labels import (
     EXCLUDE_BALANCERS,
     TERMINATION_TIMESTAMP,
 )
-from nodeless.model.nodes import VOLUMES_DETACHED
+from nodeless.model.nodes import DRAINED, VOLUMES_DETACHED, Condition
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, Toleration
@@ -49,6 +49,11 @@ CORDONED = replace(NODE, unschedulable=True, labels={**NODE.labels, EXCLUDE_BALA
 
 def deleted(**fields):
     return an_initialized_claim(deletion_timestamp=NOW, **{"pool": NODE_POOL, **fields})
+
+
+def draining(at=NOW - MINUTE):
+    """The condition of a claim whose drain began at a time."""
+    return Condition(DRAINED, "Unknown", "Draining", "", at)
 
 
 def with_deadline(at, **fields):
@@ -223,11 +228,25 @@ def test_a_pod_that_would_leave_after_the_deadline_is_hastened():
 
 
 def test_tm_18_a_node_pools_drain_takes_five_seconds_at_least():
-    node = replace(TAINTED, deletion_timestamp=NOW)
-    early = step(ClaimView(deleted(), node), NOW + 1)
+    claim = deleted(conditions=(draining(NOW),))
+    early = step(ClaimView(claim, TAINTED), NOW + 1)
     assert not of_kind(early, TerminateInstance)
     assert early.again_at == NOW + 5
-    assert of_kind(step(ClaimView(deleted(), node), NOW + 5), TerminateInstance)
+    assert of_kind(step(ClaimView(claim, TAINTED), NOW + 5), TerminateInstance)
+
+
+def test_tm_18_the_five_seconds_count_from_the_cordon_however_long_ago_the_node_was_deleted():
+    """The controller was down meanwhile: kube-scheduler may have bound pods until just now."""
+    outcome = step(ClaimView(deleted(), NODE), NOW)
+    assert [type(each) for each in outcome.instructions] == [UpdateNode, UpdateClaimStatus]
+    assert outcome.again_at == NOW + 5
+    (began,) = outcome.instructions[1].conditions
+    assert (began.type, began.status, began.last_transition_time) == (DRAINED, "Unknown", NOW)
+
+
+def test_a_drain_that_waited_for_pods_for_longer_does_not_wait_for_others():
+    claim = deleted(conditions=(replace(draining(NOW - 30), message="waiting for 1 pods to leave: a"),))
+    assert of_kind(step(ClaimView(claim, TAINTED), NOW), TerminateInstance)
 
 
 ANNOTATIONS = st.sampled_from([{}, {DO_NOT_DISRUPT: "true"}, {DO_NOT_DISRUPT: "1h"}])
@@ -253,14 +272,14 @@ def conditions_of(outcome):
 
 
 def test_tm_15_the_instance_stays_while_a_volume_of_an_evicted_pod_is_attached():
-    held = step(ClaimView(deleted(), TAINTED, attachments=("pv-1",)), NOW)
+    held = step(ClaimView(deleted(conditions=(draining(),)), TAINTED, attachments=("pv-1",)), NOW)
     assert not of_kind(held, TerminateInstance)
     assert (VOLUMES_DETACHED, "Unknown") in conditions_of(held)
-    assert of_kind(step(ClaimView(deleted(), TAINTED), NOW), TerminateInstance)
+    assert of_kind(step(ClaimView(deleted(conditions=(draining(),)), TAINTED), NOW), TerminateInstance)
 
 
 def test_tm_15_after_the_deadline_it_goes_all_the_same_and_says_so():
-    view = ClaimView(with_deadline(NOW), TAINTED, attachments=("pv-1",))
+    view = ClaimView(with_deadline(NOW, conditions=(draining(),)), TAINTED, attachments=("pv-1",))
     outcome = step(view, NOW + 1)
     assert of_kind(outcome, TerminateInstance)
     assert (VOLUMES_DETACHED, "False") in conditions_of(outcome)
@@ -313,7 +332,12 @@ def test_tm_15_a_stuck_pods_volume_holds_no_node():
     """The kubelet is dead, and there is no deadline: pod and attachment would stay as long as the node."""
     seen, pod = with_volume(database(deletion_timestamp=NOW - 3000))
     node = replace(TAINTED, ready=False, deletion_timestamp=NOW - 3600)
-    view = ClaimView(deleted(), node, (pod,), attachments=attachments_of(seen, deleted(), node, NOW))
+    view = ClaimView(
+        deleted(conditions=(draining(),)),
+        node,
+        (pod,),
+        attachments=attachments_of(seen, deleted(), node, NOW),
+    )
     assert of_kind(step(view, NOW), TerminateInstance)
     leaving, _ = with_volume(database(deletion_timestamp=NOW - 30))
     assert attachments_of(leaving, deleted(), node, NOW) == ("pv-data",)

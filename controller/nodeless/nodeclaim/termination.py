@@ -64,9 +64,9 @@ def step_termination(view: ClaimView, now: float) -> Step:
     waiting = tuple(pod for pod in view.pods if delays_drain(pod, taint, now))
     if waiting:
         return _drain(view, marks, waiting, now)
-    earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
-    if not is_v1alpha5(claim) and now < earliest:
-        return Step((*marks, *_check_instance(claim, node)), earliest)
+    noted, earliest = _shortest_drain(claim, now)
+    if now < earliest:
+        return Step((*marks, *noted, *_check_instance(claim, node)), earliest)
     drained = changed_condition(claim, DRAINED, "True", now)
     detached, waits = _volumes_condition(view, node, now)
     conditions = (*drained, *detached)
@@ -75,6 +75,22 @@ def step_termination(view: ClaimView, now: float) -> Step:
         return Step((*marks, *status, *_check_instance(claim, node)), now + TERMINATE_AGAIN)
     ended = _terminate(view, now)
     return Step(marks + status + ended.instructions, ended.again_at)
+
+
+def _shortest_drain(claim: NodeClaim, now: float) -> tuple[tuple[Instruction, ...], float]:
+    """What to note of a drain of no pods, and until when it goes on for those that may be on their way.
+
+    The node may have been deleted long before it was cordoned: the time counts from the condition, which is
+    written after that.
+    """
+    present = claim.condition(DRAINED)
+    if is_v1alpha5(claim) or (present is not None and present.status != "Unknown"):
+        return (), now
+    if present is not None:
+        return (), present.last_transition_time + SHORTEST_DRAIN
+    message = "waiting for pods that kube-scheduler may still be binding"
+    began = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
+    return (UpdateClaimStatus(cause_of(claim), claim.name, began),), now + SHORTEST_DRAIN
 
 
 def _volumes_condition(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition, ...], bool]:
