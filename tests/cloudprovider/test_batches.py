@@ -240,3 +240,19 @@ async def test_terminations_that_fail_together_are_told_to_each(
         assert all(isinstance(each, CloudError) for each in ended)
         aws.set_faults()
         assert await asyncio.gather(*(provider.terminate(each) for each in made)) == [True, True]
+
+
+async def test_what_a_hundred_claims_may_have_launched_is_asked_for_in_one_call(
+    aws: LocalAws, world: World
+) -> None:
+    """They end without a known instance, as after a zone ran dry: one answer says so for all."""
+    async with a_provider() as provider:
+        launched = await provider.launch(the_claim("mine"), POOL, NODE_CLASS)
+        ending = await provider.launch(the_claim("ending"), POOL, NODE_CLASS)
+        await provider.terminate(ending.id)
+        aws.forget_calls()
+        names = ["mine", "ending", *(f"never-{number}" for number in range(98))]
+        found = await asyncio.gather(*(provider.instances_of(name) for name in names))
+    assert [instance.id for instance in found[0]] == [launched.id]
+    assert found[2:] == [()] * 98
+    assert Counter(call["action"] for call in aws.calls()) == {"DescribeInstances": 1}

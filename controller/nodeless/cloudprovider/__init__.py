@@ -261,6 +261,12 @@ class CloudProvider(Protocol):
     async def instances(self) -> tuple[Instance, ...]:
         """Every live instance that bears this cluster's tag and a pool's, sorted by id."""
 
+    async def instances_of(self, claim_name: str) -> tuple[Instance, ...]:
+        """The live instances of this cluster that bear a claim's name, the oldest first.
+
+        Calls at the same time share requests. Instances of a launch group bear none.
+        """
+
     async def terminate(self, instance_id: str) -> bool:
         """End an instance: True when it is shutting down, terminated or not there."""
 

@@ -44,6 +44,14 @@ class Instances:
             limit=_FILTER_VALUES,
             observe=observe,
         )
+        self._living_by_claim: Batcher[None, tuple[Record, ...]] = Batcher(
+            "describe_living_instances_of_claims",
+            self._describe_living_of_claims,
+            (),
+            idle=_IDLE,
+            limit=_FILTER_VALUES,
+            observe=observe,
+        )
         self._terminations: Batcher[None, bool] = Batcher(
             "terminate_instances", self._terminate, False, idle=_IDLE, observe=observe
         )
@@ -60,6 +68,10 @@ class Instances:
     async def of_claim(self, claim: str) -> Record | None:
         """The record of the instance that was launched for a claim and lives, or None."""
         return await self._by_claim.ask(claim, None)
+
+    async def living_of_claim(self, claim: str) -> tuple[Record, ...]:
+        """The records of the instances that bear a claim's name and are not terminated yet."""
+        return await self._living_by_claim.ask(claim, None)
 
     async def of_group(self, group: str) -> list[Record]:
         """The records of the living instances that were launched for a group of claims."""
@@ -97,14 +109,22 @@ class Instances:
         return [record for reservation in reservations for record in reservation.get("Instances", ())]
 
     async def _describe_claims(self, claims: Iterable[str]) -> Mapping[str, Record | None]:
+        found = await self._list_of_claims(claims, _USABLE_STATES)
+        return {claim: records[0] for claim, records in found.items()}
+
+    async def _describe_living_of_claims(self, claims: Iterable[str]) -> Mapping[str, tuple[Record, ...]]:
+        return await self._list_of_claims(claims, _LIVE_STATES)
+
+    async def _list_of_claims(
+        self, claims: Iterable[str], states: Sequence[str]
+    ) -> dict[str, tuple[Record, ...]]:
+        """The records of the instances of each claim that has any, the oldest first."""
         wanted = {"Name": f"tag:{NODE_CLAIM}", "Values": list(claims)}
-        records = await self._list([self._owned, wanted], _USABLE_STATES)
-        found: dict[str, Record | None] = {}
-        for record in sorted(
-            records, key=lambda record: (record["LaunchTime"], record["InstanceId"]), reverse=True
-        ):
+        records = await self._list([self._owned, wanted], states)
+        found: dict[str, tuple[Record, ...]] = {}
+        for record in sorted(records, key=lambda record: (record["LaunchTime"], record["InstanceId"])):
             tags = {tag["Key"]: tag["Value"] for tag in record.get("Tags", ())}
-            found[tags[NODE_CLAIM]] = record
+            found[tags[NODE_CLAIM]] = (*found.get(tags[NODE_CLAIM], ()), record)
         return found
 
     async def _describe_living(self, asked: Iterable[str]) -> Mapping[str, Record | None]:

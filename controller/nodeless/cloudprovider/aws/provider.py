@@ -314,6 +314,10 @@ class AwsProvider:
         records = await self._instances.list_owned()
         return tuple(sorted((self._read(record) for record in records), key=lambda each: each.id))
 
+    async def instances_of(self, claim_name: str) -> tuple[Instance, ...]:
+        """See the Protocol."""
+        return tuple(map(self._read, await self._instances.living_of_claim(claim_name)))
+
     async def terminate(self, instance_id: str) -> bool:
         """See the Protocol. In a zone that AWS shifts away from, nothing is (Karpenter v1)."""
         if self._preparer.settings.zonal_shift:

@@ -15,7 +15,6 @@ from nodeless.model.instructions import (
     TerminateEverything,
     TerminateInstance,
 )
-from nodeless.model.labels import NODE_CLAIM
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.logs import logger
 
@@ -64,7 +63,7 @@ class Instances:
     async def _terminate(self, instruction: TerminateInstance) -> None:
         """Ask for the end of the claim's instances, and note when none lives any more."""
         name = instruction.claim_name
-        ids = [instruction.instance_id] if instruction.instance_id else await self._of_claim(name)
+        ids = [instruction.instance_id] if instruction.instance_id else await self._ids_of_claim(name)
         living = []
         for instance_id in ids:
             if await self._cloud.find(instance_id) is None:
@@ -82,9 +81,8 @@ class Instances:
         if claim_name in self._cluster.snapshot.claims:
             self.gone.add(claim_name)
 
-    async def _of_claim(self, claim_name: str) -> list[str]:
-        instances = await self._cloud.instances()
-        return [each.id for each in instances if each.tags.get(NODE_CLAIM) == claim_name]
+    async def _ids_of_claim(self, claim_name: str) -> list[str]:
+        return [instance.id for instance in await self._cloud.instances_of(claim_name)]
 
     async def _terminate_everything(self) -> None:
         instances = await self._cloud.instances()
