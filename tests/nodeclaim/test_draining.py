@@ -316,6 +316,13 @@ def database(**fields):
     return a_pod("db", node_name=TAINTED.name, **fields)
 
 
+def test_an_attachment_without_a_persistent_volume_holds_no_instance():
+    """Of a volume in the spec of a pod: whether that pod stays until the end cannot be told."""
+    inline = VolumeAttachment("a-1", TAINTED.name, "")
+    seen = apply(Snapshot(), events.VolumeAttachmentSeen(inline))
+    assert attachments_of(seen, deleted(), TAINTED, NOW) == ()
+
+
 def test_tm_15_attachments_of_pods_that_stay_do_not_count():
     seen, _ = with_volume(tolerating(DISRUPTED_TAINT, node_name=TAINTED.name))
     for attachment in (

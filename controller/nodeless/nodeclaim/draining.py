@@ -222,7 +222,9 @@ def _group(pod: Pod) -> tuple[bool, bool]:
 
 
 def attachments_of(snapshot: Snapshot, claim: NodeClaim, node: Node, now: float) -> tuple[str, ...]:
-    """Volumes attached to a node, by name, without those of pods that the drain does not wait for.
+    """PersistentVolumes attached to a node, by name, without those of pods that the drain does not wait for.
+
+    A volume that stands in a pod's spec has no PersistentVolume: none of it counts, as in Karpenter.
 
     A volume stays attached as long as its pod is there, and a stuck pod as long as its node: waiting for
     that volume would never end. Those of finished pods count: an evicted pod finishes before its volumes
@@ -238,9 +240,9 @@ def attachments_of(snapshot: Snapshot, claim: NodeClaim, node: Node, now: float)
     }
     return tuple(
         sorted(
-            attachment.volume or attachment.name
+            attachment.volume
             for attachment in snapshot.attachments.values()
-            if attachment.node_name == node.name and attachment.volume not in staying
+            if attachment.node_name == node.name and attachment.volume and attachment.volume not in staying
         )
     )
 
