@@ -69,6 +69,8 @@ class KeptData:
         self._collection = _collection(namespace)
         self._metadata = {"name": name, "namespace": namespace}
         self._path = f"{self._collection}/{name}"
+        #: The keys that are there; None: not known yet.
+        self._keys: frozenset[str] | None = None
 
     async def read(self) -> Mapping[str, str] | None:
         """What is kept; None where there is no ConfigMap.
@@ -79,24 +81,32 @@ class KeptData:
         try:
             found = await self._client.get(self._path)
         except ApiError as error:
-            if error.status == _NOT_FOUND:
-                return None
-            raise
-        return found.get("data") or {}
+            if error.status != _NOT_FOUND:
+                raise
+            self._keys = frozenset()
+            return None
+        data: Mapping[str, str] = found.get("data") or {}
+        self._keys = frozenset(data)
+        return data
 
     async def write(self, data: Mapping[str, str]) -> None:
-        """Keep these; the ConfigMap is made where there is none.
+        """Keep these and no others; the ConfigMap is made where there is none.
 
         Raises:
             ApiError, ApiUnavailable: They are not kept.
         """
+        if self._keys is None:
+            await self.read()
+        # A merge patch keeps what it does not name.
+        gone = dict.fromkeys((self._keys or frozenset()) - data.keys())
         try:
-            await self._client.patch(self._path, {"data": data})
+            await self._client.patch(self._path, {"data": {**data, **gone}})
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise
             made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata, "data": data}
             await self._client.create(self._collection, made)
+        self._keys = frozenset(data)
 
 
 def _collection(namespace: str) -> str:
