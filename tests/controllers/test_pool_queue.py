@@ -36,9 +36,9 @@ class Pools:
     """A loop over pools that takes no step, and what waits for one."""
 
     def __init__(self):
-        self.cluster = Cluster()
+        self.cluster, self.metrics = Cluster(), Metrics()
         self._loop = PoolLoop(
-            SimpleNamespace(), self.cluster, Cloud(), SimpleNamespace(), SimpleNamespace(), Metrics()
+            SimpleNamespace(), self.cluster, Cloud(), SimpleNamespace(), SimpleNamespace(), self.metrics
         )
 
     def see(self, pool):
@@ -97,3 +97,12 @@ def test_a_pool_that_comes_again_is_looked_at_at_once(pools):
     pools.take_all()
     pools.see(POOL)
     assert POOL.key in pools.now
+
+
+def test_the_usage_and_limits_of_a_pool_go_with_it_though_it_was_the_last(pools):
+    pool = a_provisioner(limits={"cpu": 8_000})
+    pools.see(pool)
+    pools.metrics.show_pools(pools.cluster.snapshot, [pool])
+    assert b"karpenter_provisioner_limit{" in pools.metrics.render()
+    pools.cluster.handle(events.PoolGone(pool.key))
+    assert b"karpenter_provisioner_limit{" not in pools.metrics.render()
