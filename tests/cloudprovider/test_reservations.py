@@ -193,6 +193,20 @@ async def test_aws_7_4_a_reservation_that_others_filled_is_left_alone_and_the_wa
         assert (await launched(provider, "default-ccccc", pool, own)).capacity_type == RESERVED
 
 
+async def test_a_reservation_that_is_taken_back_is_left_alone_for_some_minutes(
+    aws: LocalAws, world: World
+) -> None:
+    clock = Clock()
+    identifier = reserve(aws, 2, TagSpecifications=tagged())
+    pool, own = the_pool("m5.large", capacity_types=EVERYTHING), class_with(*TEAM)
+    async with a_provider(clock=clock) as provider:
+        assert [each.for_sale for each in await sold(provider, pool, own)] == [True]
+        provider.mark_unavailable((), (identifier,))
+        assert [each.for_sale for each in await sold(provider, pool, own)] == [False]
+        clock.now += UNAVAILABLE_SECONDS + 1
+        assert [each.for_sale for each in await sold(provider, pool, own)] == [True]
+
+
 async def test_two_reservations_of_a_type_in_a_zone_are_used_up_one_after_the_other(
     aws: LocalAws, world: World
 ) -> None:

@@ -157,7 +157,7 @@ def test_a_message_that_cannot_be_handled_does_not_keep_the_others():
             has_interruption_queue=True,
             interruptions=waiting,
             forget_interruptions=forget,
-            mark_unavailable=lambda _offerings: None,
+            mark_unavailable=lambda _offerings, _reservations: None,
         )
         await InterruptionLoop(
             cluster, cloud, RecordingExecutor(KeyError("detail"), "i-poison"), Metrics()

@@ -31,7 +31,7 @@ class Queue:
         self.left = [each for each in self.left if each not in handled]
         return len(handled)
 
-    def mark_unavailable(self, offerings):
+    def mark_unavailable(self, offerings, _reservations):
         self.avoided += offerings
 
 

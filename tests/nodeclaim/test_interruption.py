@@ -78,6 +78,17 @@ def test_only_a_spot_interruption_tells_of_the_pool_that_ran_dry():
     assert react(Interruption(InterruptionKind.SPOT_INTERRUPTION, ("i-1",)), unlabeled).offerings == ()
 
 
+def test_only_the_interruption_of_a_reservation_tells_of_the_reservation_that_is_taken_back():
+    """Also of a claim that ends already, as when its other instances were warned of before."""
+    reserved = replace(CLAIM, labels={"karpenter.k8s.aws/capacity-reservation-id": "cr-1"})
+    warning = Interruption(InterruptionKind.RESERVATION_INTERRUPTION, ("i-1",))
+    assert react(warning, a_snapshot(reserved)).reservations == ("cr-1",)
+    assert react(warning, a_snapshot(replace(reserved, deletion_timestamp=1.0))).reservations == ("cr-1",)
+    assert react(warning).reservations == ()
+    spot = Interruption(InterruptionKind.SPOT_INTERRUPTION, ("i-1",))
+    assert react(spot, a_snapshot(reserved)).reservations == ()
+
+
 def test_a_rebalance_recommendation_is_told_and_ends_nothing():
     reaction = react(Interruption(InterruptionKind.REBALANCE_RECOMMENDATION, ("i-1",)))
     assert reasons(reaction, "Node") == ["InstanceSpotRebalanceRecommendation"]

@@ -301,8 +301,11 @@ class CloudProvider(Protocol):
     async def impaired_instances(self) -> tuple[Interruption, ...]:
         """A warning for each instance of the region whose checks have long failed, or that AWS will stop."""
 
-    def mark_unavailable(self, offerings: Sequence[OfferingKey]) -> None:
-        """Leave offerings alone for the next minutes, as if a launch had found them sold out."""
+    def mark_unavailable(self, offerings: Sequence[OfferingKey], reservations: Sequence[str] = ()) -> None:
+        """Leave offerings and capacity reservations alone for the next minutes.
+
+        As if a launch had found the ones sold out, and nothing left of the others.
+        """
 
     def record_memory_overhead(self, measured: MemoryObservations) -> None:
         """Take what nodes were seen to have for what the next nodes of their kind have."""

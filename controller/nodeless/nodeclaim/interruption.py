@@ -7,7 +7,7 @@
 | scheduled change | InstanceUnhealthy | deleted |
 | state: stopping, stopped | InstanceStopping | deleted |
 | state: shutting-down, terminated | InstanceTerminating | deleted |
-| reservation interruption | InstanceReservationInterrupted | deleted |
+| reservation interruption | InstanceReservationInterrupted | deleted; the reservation is left alone a while |
 | status checks fail | InstanceUnhealthy | deleted, without waiting for its drain; kept while it is rebooted |
 
 A claim that is being deleted already is left to its own end: our own terminations come
@@ -23,6 +23,7 @@ from nodeless.api.times import format_time
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.labels import (
+    CAPACITY_RESERVATION_ID,
     CAPACITY_TYPE,
     INSTANCE_ENDS,
     INSTANCE_TYPE,
@@ -50,14 +51,15 @@ _NOTICE = {
 class Reaction:
     """What to do about one warning.
 
-    `offerings` are (instance type, zone, capacity type) to leave alone; `drained` and `ignored` count the
-    warned instances that are ours.
+    `offerings` are (instance type, zone, capacity type) to leave alone, `reservations` ids of capacity
+    reservations; `drained` and `ignored` count the warned instances that are ours.
     """
 
     instructions: tuple[Instruction, ...] = ()
     offerings: tuple[tuple[str, str, str], ...] = ()
     drained: int = 0
     ignored: int = 0
+    reservations: tuple[str, ...] = ()
 
 
 def claims_by_instance(snapshot: Snapshot) -> dict[str, NodeClaim]:
@@ -69,6 +71,7 @@ def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warnin
     """The reaction to a warning; instances that are not in `claims` are somebody else's."""
     instructions: list[Instruction] = []
     offerings: list[tuple[str, str, str]] = []
+    reservations: list[str] = []
     drained = ignored = 0
     for instance_id in warning.instance_ids:
         claim = claims.get(instance_id)
@@ -76,6 +79,8 @@ def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warnin
             continue
         if warning.kind is InterruptionKind.SPOT_INTERRUPTION:
             offerings += _spot_offering(claim)
+        if warning.kind is InterruptionKind.RESERVATION_INTERRUPTION:
+            reservations += filter(None, (claim.labels.get(CAPACITY_RESERVATION_ID),))
         ends = warning.kind is not InterruptionKind.REBALANCE_RECOMMENDATION
         # Status checks fail while a machine boots: a reboot has a deadline of its own.
         rebooting = warning.kind is InterruptionKind.IMPAIRED and claim.is_true(REBOOTING)
@@ -100,7 +105,7 @@ def react_to_warning(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warnin
             "NodeTerminatingOnInterruption",
             f"draining: instance {instance_id} is about to go",
         )
-    return Reaction(tuple(instructions), tuple(offerings), drained, ignored)
+    return Reaction(tuple(instructions), tuple(offerings), drained, ignored, tuple(reservations))
 
 
 def _spot_offering(claim: NodeClaim) -> list[tuple[str, str, str]]:

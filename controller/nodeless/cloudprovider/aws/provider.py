@@ -369,9 +369,10 @@ class AwsProvider:
         """See the Protocol."""
         return await self._statuses.impaired_instances()
 
-    def mark_unavailable(self, offerings: Sequence[OfferingKey]) -> None:
+    def mark_unavailable(self, offerings: Sequence[OfferingKey], reservations: Sequence[str] = ()) -> None:
         """See the Protocol."""
         self._catalogs.mark(tuple(offerings))
+        self._reservations.exhaust(reservations)
 
     def record_memory_overhead(self, measured: MemoryObservations) -> None:
         """See the Protocol."""

@@ -102,7 +102,7 @@ class InterruptionLoop:
             self._metrics.interruption_latency.observe(max(0.0, self._timing.wall_clock() - message.sent_at))
         reaction = react_to_warning(self._cluster.snapshot, claims, message)
         # First, and whether or not the rest succeeds: no replacement may go to the pool that runs dry.
-        self._cloud.mark_unavailable(reaction.offerings)
+        self._cloud.mark_unavailable(reaction.offerings, reaction.reservations)
         if reaction.instructions:
             ids = ", ".join(message.instance_ids)
             self._log.info("interruption", kind=message.kind.value, instances=ids, draining=reaction.drained)
