@@ -48,7 +48,7 @@ def test_mc_14_a_claim_without_instance_for_five_minutes_is_given_up_with_an_eve
     assert isinstance(event, PublishEvent)
     assert event.type == "Warning"
     assert isinstance(deletion, DeleteClaim)
-    assert deletion.reason == "liveness"
+    assert deletion.reason == "launch_timeout"
 
 
 def test_an_instance_that_has_not_joined_is_waited_for():
@@ -62,7 +62,7 @@ def test_an_instance_that_has_not_joined_is_waited_for():
 def test_mc_05_an_instance_that_never_joins_is_given_up_after_fifteen_minutes():
     event, deletion = step(ClaimView(a_launched_claim()), NOW + 15 * MINUTE + 1).instructions
     assert "has not joined" in event.message
-    assert deletion == DeleteClaim("claim:default-abcde", "default-abcde", "liveness")
+    assert deletion == DeleteClaim("claim:default-abcde", "default-abcde", "registration_timeout")
 
 
 def test_mc_05_a_node_that_once_joined_is_never_given_up_for_not_joining():

@@ -251,7 +251,7 @@ def _give_up(claim: NodeClaim, message: str, stage: str) -> Step:
     return Step(
         (
             PublishEvent(cause, "NodeClaim", claim.name, "Warning", f"{stage}Failed", message, uid=claim.uid),
-            DeleteClaim(cause, claim.name, "liveness"),
+            DeleteClaim(cause, claim.name, f"{stage.lower()}_timeout"),
         )
     )
 

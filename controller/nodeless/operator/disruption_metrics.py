@@ -95,7 +95,8 @@ class DisruptionMetrics:
         )
         self.disrupted = Count(
             "karpenter_nodeclaims_disrupted_total",
-            "NodeClaims that voluntary disruption or an interruption terminated.",
+            "NodeClaims that were deleted because of disruption, expiration, an interruption, or a launch or "
+            "registration that failed, not because their node, pool or stack was deleted.",
             ["reason", "nodepool", "capacity_type"],
             registry=registry,
         )

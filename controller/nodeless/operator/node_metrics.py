@@ -20,8 +20,15 @@ class NodeMetrics:
         )
         self.terminated = Count(
             "karpenter_nodes_terminated",
-            "Nodes that were terminated.",
+            "Nodes that were terminated, counted when they are gone. The reason is `deleted` if somebody "
+            "else deleted them, or an earlier leader.",
             ["reason", "provisioner"],
+            registry=registry,
+        )
+        self.claims_terminated = Count(
+            "karpenter_nodeclaims_terminated_total",
+            "NodeClaims that were terminated, counted when they are gone, whether they became nodes or not.",
+            ["reason", "nodepool"],
             registry=registry,
         )
         self.termination_seconds = Quantiles(

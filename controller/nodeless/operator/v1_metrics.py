@@ -32,12 +32,6 @@ MIRRORS = (
         "counter",
     ),
     Mirror(
-        "karpenter_nodeclaims_terminated_total",
-        "karpenter_nodes_terminated",
-        {"reason": "reason", **_POOL},
-        "counter",
-    ),
-    Mirror(
         "karpenter_nodepools_usage",
         "karpenter_provisioner_usage",
         {"resource_type": "resource_type", **_POOL},

@@ -14,11 +14,11 @@ from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
 from nodeless.api.reading import read_any_claim
 from nodeless.cloudprovider import CloudProvider
 from nodeless.controllers.executor.claim_writes import ClaimWriter
+from nodeless.controllers.executor.deletions import DeletionCounts
 from nodeless.controllers.executor.evictions import Evictions, PodRequest
 from nodeless.controllers.executor.failed_checks import FailedChecks
 from nodeless.controllers.executor.instances import Instances
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME, Guard
-from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.kube import ApiClient, ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.decoding import decode_node_document
@@ -26,10 +26,8 @@ from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.leader_election import Leadership
 from nodeless.model import instructions as do
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
-from nodeless.model.labels import CAPACITY_TYPE, TEARDOWN_FINALIZER
-from nodeless.model.nodes import Node, NodeClaim
-from nodeless.nodeclaim.interruption import REASON as INTERRUPTED
-from nodeless.operator.disruption_metrics import method_and_action
+from nodeless.model.labels import TEARDOWN_FINALIZER
+from nodeless.model.nodes import Node
 from nodeless.operator.failpoints import Failpoint, Moment, pass_by
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
@@ -59,6 +57,7 @@ class InstructionExecutor:
             client, recorder, metrics, self.failed_checks, self.assert_leading, timing.longest_eviction_wait
         )
         self.surges, self.checkpoints = self.evictions.surges, self.evictions.checkpoints
+        self._deletions = DeletionCounts(cluster, metrics)
         self.guard = Guard(client, recorder, namespace)
         self._client = client
         self._cloud = cloud
@@ -252,16 +251,8 @@ class InstructionExecutor:
             return
         if document.get("kind") == NODE_CLAIM.kind:
             self._cluster.handle(ClaimSeen(read_any_claim(document)))
-        self._count_deletion(claim, reason)
+        self._deletions.note(claim, reason)
         self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
-
-    def _count_deletion(self, claim: NodeClaim, reason: str) -> None:
-        replaced = any(claim.name in olds for olds in claims_by_replacement(self._cluster.snapshot).values())
-        label = method_and_action(reason, replaced=replaced)
-        self._metrics.nodes.terminated.labels(label, claim.pool.name).inc()
-        if label != reason or reason == INTERRUPTED:
-            kind = claim.labels.get(CAPACITY_TYPE, "")
-            self._metrics.disruption.disrupted.labels(reason, claim.pool.name, kind).inc()
 
 
 def _path(kind: str, name: str) -> str:
