@@ -3,11 +3,13 @@
 import asyncio
 from dataclasses import replace
 from functools import reduce
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
 from nodeless.cloudprovider import CloudUnavailable
@@ -22,6 +24,7 @@ from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.cluster_metrics import FAMILIES, NODE_LABELS, ClusterMetrics
+from nodeless.operator.metric_types import GaugeTable
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.v1_metrics import MIRRORS
 from nodeless.operator.work_metrics import CLAIM_LIFECYCLE, CONTROLLERS, POOLS
@@ -223,7 +226,8 @@ def test_what_is_no_node_and_no_pod_has_a_bounded_number_of_series():
     snapshot = Snapshot()
     for pool in pools:
         snapshot = apply(snapshot, PoolSeen(pool))
-    metrics.show_pools(snapshot, pools)
+    for pool in pools:
+        metrics.show_pools(snapshot, pool.name)
     metrics.disruption.show_budgets(snapshot, 0.0)
     assert len(collected(metrics)) < 1500
     metrics.disruption.show_budgets(Snapshot(), 0.0)
@@ -469,3 +473,43 @@ def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(
     assert 0 <= series["nodeless_plan_gap_ratio"] <= 1
     assert any(name.startswith("karpenter_build_info{") for name in series)
     assert any(name.startswith("karpenter_pods_state{") and f'"{namespace}"' in name for name in series)
+
+
+class ScrapedGauge(Gauge):
+    """A gauge that is scraped before each of its changes."""
+
+    scrapes: ClassVar[list] = []
+
+    def labels(self, *values):
+        self._scrape()
+        return super().labels(*values)
+
+    def remove(self, *values):
+        self._scrape()
+        super().remove(*values)
+
+    def _scrape(self):
+        self.scrapes.append({sample.labels["pool"] for family in self.collect() for sample in family.samples})
+
+
+def test_a_scrape_finds_the_series_that_stay_whenever_it_comes():
+    gauge = ScrapedGauge("of_pools", "Of pools.", ["pool"], registry=None)
+    table = GaugeTable(gauge)
+    table.show({("a",): 1, ("b",): 2, ("c",): 3})
+    ScrapedGauge.scrapes.clear()
+    table.show({("a",): 4, ("b",): 5, ("d",): 6})
+    assert ScrapedGauge.scrapes
+    assert all({"a", "b"} <= found for found in ScrapedGauge.scrapes)
+    shown = {sample.labels["pool"]: sample.value for family in gauge.collect() for sample in family.samples}
+    assert shown == {"a": 4, "b": 5, "d": 6}
+
+
+def test_the_step_of_a_pool_shows_that_pool_and_leaves_the_others_as_they_are():
+    metrics, snapshot = Metrics(), Snapshot()
+    for name in ("a", "b"):
+        pool = factories.a_pool(limits={"cpu": 8_000})
+        snapshot = apply(snapshot, PoolSeen(replace(pool, reference=Reference("Provisioner", name))))
+        metrics.show_pools(snapshot, name)
+    metrics.show_pools(Snapshot(), "b")
+    limits = [name for name in collected(metrics) if name.startswith("karpenter_provisioner_limit")]
+    assert limits == ['karpenter_provisioner_limit{provisioner="a",resource_type="cpu"}']

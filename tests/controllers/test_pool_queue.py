@@ -102,7 +102,7 @@ def test_a_pool_that_comes_again_is_looked_at_at_once(pools):
 def test_the_usage_and_limits_of_a_pool_go_with_it_though_it_was_the_last(pools):
     pool = a_provisioner(limits={"cpu": 8_000})
     pools.see(pool)
-    pools.metrics.show_pools(pools.cluster.snapshot, [pool])
+    pools.metrics.show_pools(pools.cluster.snapshot, pool.name)
     assert b"karpenter_provisioner_limit{" in pools.metrics.render()
     pools.cluster.handle(events.PoolGone(pool.key))
     assert b"karpenter_provisioner_limit{" not in pools.metrics.render()

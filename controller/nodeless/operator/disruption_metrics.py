@@ -15,7 +15,7 @@ from nodeless.model.commitments import Commitment
 from nodeless.model.disruption import Command, Decisions, DisruptionReason, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
-from nodeless.operator.metric_types import DURATIONS, Count
+from nodeless.operator.metric_types import DURATIONS, Count, GaugeTable
 from nodeless.scheduling.capacity.coverage import running_coverage
 
 REASONS = tuple(DisruptionReason)
@@ -100,11 +100,13 @@ class DisruptionMetrics:
             ["reason", "nodepool", "capacity_type"],
             registry=registry,
         )
-        self.undisrupted = Gauge(
-            "nodeless_undisrupted_nodes",
-            "Nodes that the last pass did not disrupt, by the code of the reason.",
-            ["code"],
-            registry=registry,
+        self.undisrupted = GaugeTable(
+            Gauge(
+                "nodeless_undisrupted_nodes",
+                "Nodes that the last pass did not disrupt, by the code of the reason.",
+                ["code"],
+                registry=registry,
+            )
         )
         self.saving = Gauge(
             "nodeless_disruption_saving_dollars_per_hour",
@@ -127,50 +129,62 @@ class DisruptionMetrics:
         self._make_budgets(registry)
 
     def _make_costs(self, registry: CollectorRegistry) -> None:
-        self.costs = Gauge(
-            "karpenter_nodepools_cost_total",
-            "Price of a pool's nodes in dollars an hour, with all parts of their bills. Nodes without a "
-            "known price do not count. The series is missing if no node has a known price.",
-            ["nodepool"],
-            registry=registry,
+        self.costs = GaugeTable(
+            Gauge(
+                "karpenter_nodepools_cost_total",
+                "Price of a pool's nodes in dollars an hour, with all parts of their bills. Nodes without a "
+                "known price do not count. The series is missing if no node has a known price.",
+                ["nodepool"],
+                registry=registry,
+            )
         )
-        self.bills = Gauge(
-            "nodeless_nodes_bill_dollars_per_hour",
-            "Price of a pool's nodes in dollars an hour, by part of their bills (instance, CPU credits, "
-            "license, volumes, public IPv4, adjustments, commitments, node fee). Nodes without a known price "
-            "do not count.",
-            ["part", "nodepool"],
-            registry=registry,
+        self.bills = GaugeTable(
+            Gauge(
+                "nodeless_nodes_bill_dollars_per_hour",
+                "Price of a pool's nodes in dollars an hour, by part of their bills (instance, CPU credits, "
+                "license, volumes, public IPv4, adjustments, commitments, node fee). Nodes without a known "
+                "price do not count.",
+                ["part", "nodepool"],
+                registry=registry,
+            )
         )
-        self.unknown_parts = Gauge(
-            "nodeless_nodes_bill_unknown_parts",
-            "Nodes of a pool for which this part of the bill is not known. A node without a known instance "
-            "price is in no total.",
-            ["part", "nodepool"],
-            registry=registry,
+        self.unknown_parts = GaugeTable(
+            Gauge(
+                "nodeless_nodes_bill_unknown_parts",
+                "Nodes of a pool for which this part of the bill is not known. A node without a known "
+                "instance price is in no total.",
+                ["part", "nodepool"],
+                registry=registry,
+            )
         )
 
-        self.commitments_used = Gauge(
-            "nodeless_commitments_used_ratio",
-            "Part of a Reserved Instance or Savings Plan in nodeless.commitments that the cluster's nodes "
-            "use, from 0 to 1.",
-            ["commitment"],
-            registry=registry,
+        self.commitments_used = GaugeTable(
+            Gauge(
+                "nodeless_commitments_used_ratio",
+                "Part of a Reserved Instance or Savings Plan in nodeless.commitments that the cluster's "
+                "nodes use, from 0 to 1.",
+                ["commitment"],
+                registry=registry,
+            )
         )
 
     def _make_budgets(self, registry: CollectorRegistry) -> None:
         of = ["nodepool", "reason"]
-        self.allowed = Gauge(
-            "karpenter_nodepools_allowed_disruptions",
-            "Number of a pool's nodes that its budgets allow to be disrupted now, by reason.",
-            of,
-            registry=registry,
+        self.allowed = GaugeTable(
+            Gauge(
+                "karpenter_nodepools_allowed_disruptions",
+                "Number of a pool's nodes that its budgets allow to be disrupted now, by reason.",
+                of,
+                registry=registry,
+            )
         )
-        self.consuming = Gauge(
-            "karpenter_nodepools_nodes_consuming_budgets",
-            "Number of a pool's nodes that count against its budgets now.",
-            ["nodepool"],
-            registry=registry,
+        self.consuming = GaugeTable(
+            Gauge(
+                "karpenter_nodepools_nodes_consuming_budgets",
+                "Number of a pool's nodes that count against its budgets now.",
+                ["nodepool"],
+                registry=registry,
+            )
         )
 
     def show_pass(self, decisions: Decisions, snapshot: Snapshot, seconds: float) -> None:
@@ -182,9 +196,7 @@ class DisruptionMetrics:
         stay = Counter(
             verdict.code for name, verdict in decisions.verdicts.items() if name in snapshot.claims
         )
-        self.undisrupted.clear()
-        for code, count in sorted(stay.items()):
-            self.undisrupted.labels(code).set(count)
+        self.undisrupted.show({(code,): count for code, count in sorted(stay.items())})
 
     def show_costs(
         self,
@@ -197,19 +209,24 @@ class DisruptionMetrics:
 
         Series of pools that are gone, and of parts that no node of a pool has any more, disappear.
         """
-        for gauge in (self.costs, self.bills, self.unknown_parts, self.commitments_used):
-            gauge.clear()
         coverage = running_coverage(snapshot, catalog, commitments)
-        for commitment in commitments:
-            used = 1 - coverage.left[commitment.name] / commitment.amount
-            self.commitments_used.labels(commitment.name).set(round(used, 6))
-        for name, bill in pool_bills(snapshot, catalog, node_fee, coverage).items():
-            if bill.total is not None:
-                self.costs.labels(name).set(round(bill.total, 6))
-            for part, dollars in bill.parts.items():
-                self.bills.labels(part, name).set(round(dollars, 6))
-            for part, nodes in bill.unknown.items():
-                self.unknown_parts.labels(part, name).set(nodes)
+        bills = pool_bills(snapshot, catalog, node_fee, coverage)
+        self.commitments_used.show(
+            {(each.name,): round(1 - coverage.left[each.name] / each.amount, 6) for each in commitments}
+        )
+        self.costs.show(
+            {(name,): round(bill.total, 6) for name, bill in bills.items() if bill.total is not None}
+        )
+        self.bills.show(
+            {
+                (part, name): round(dollars, 6)
+                for name, bill in bills.items()
+                for part, dollars in bill.parts.items()
+            }
+        )
+        self.unknown_parts.show(
+            {(part, name): nodes for name, bill in bills.items() for part, nodes in bill.unknown.items()}
+        )
 
     def show_command(self, command: Command) -> None:
         """Count a command that begins."""
@@ -237,14 +254,16 @@ class DisruptionMetrics:
 
     def show_budgets(self, snapshot: Snapshot, now: float) -> None:
         """Show what the budgets of every pool leave; series of pools that are gone disappear."""
-        self.allowed.clear()
-        self.consuming.clear()
+        allowed: dict[tuple[str, ...], float] = {}
+        consuming: dict[tuple[str, ...], float] = {}
         for pool in snapshot.pools.values():
             left = {reason: allowance(snapshot, pool, reason, now) for reason in REASONS}
             for reason, count in left.items():
-                self.allowed.labels(pool.name, reason.lower()).set(count.remaining)
+                allowed[pool.name, reason.lower()] = count.remaining
             # As for every reason but Unhealthy, nodes that are not Ready count.
-            self.consuming.labels(pool.name).set(left[DisruptionReason.EMPTY].disrupted)
+            consuming[(pool.name,)] = left[DisruptionReason.EMPTY].disrupted
+        self.allowed.show(allowed)
+        self.consuming.show(consuming)
 
 
 def eligible(decisions: Decisions) -> Mapping[str, int]:

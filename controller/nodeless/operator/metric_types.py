@@ -7,7 +7,7 @@ have quantiles, which the client's do not.
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import Metric
@@ -28,6 +28,31 @@ _MOST_OBSERVATIONS = 10_000
 
 class Count(Gauge):
     """A counter that is shown under exactly its name. It only grows."""
+
+
+class GaugeTable:
+    """The series of a gauge, shown together: a scrape finds those that stay, whenever it comes.
+
+    Metrics are rendered in a thread, which would read a gauge between its clearing and its filling.
+    """
+
+    def __init__(self, gauge: Gauge) -> None:
+        self._gauge = gauge
+        self._shown: set[tuple[str, ...]] = set()
+
+    def show(self, values: Mapping[tuple[str, ...], float], label: str = "") -> None:
+        """Set values by the values of their labels, in the labels' order, and remove other series.
+
+        Args:
+            values: What is shown from now on.
+            label: The value of the last label to which this is limited; empty: all series.
+        """
+        for labels, value in values.items():
+            self._gauge.labels(*labels).set(value)
+        gone = {labels for labels in self._shown - values.keys() if label in ("", labels[-1])}
+        for labels in gone:
+            self._gauge.remove(*labels)
+        self._shown = (self._shown - gone) | values.keys()
 
 
 def counters(registry: CollectorRegistry) -> frozenset[str]:

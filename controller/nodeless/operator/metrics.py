@@ -13,11 +13,10 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless import __version__
 from nodeless.model.object_names import LEASE_NAME
-from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.cluster_metrics import ClusterMetrics, amount_of, resource_type
 from nodeless.operator.disruption_metrics import DisruptionMetrics
-from nodeless.operator.metric_types import DURATIONS, Count, counters
+from nodeless.operator.metric_types import DURATIONS, Count, GaugeTable, counters
 from nodeless.operator.node_metrics import NodeMetrics
 from nodeless.operator.offering_metrics import OfferingMetrics
 from nodeless.operator.v1_metrics import VersionOneMetrics
@@ -48,17 +47,21 @@ class Metrics:
         self.work = WorkMetrics(registry)
         self.nodes = NodeMetrics(registry)
         self.disruption = DisruptionMetrics(registry)
-        self.usage = Gauge(
-            "karpenter_provisioner_usage",
-            "Capacity of a pool's nodes. CPU is in cores.",
-            ["resource_type", "provisioner"],
-            registry=registry,
+        self.usage = GaugeTable(
+            Gauge(
+                "karpenter_provisioner_usage",
+                "Capacity of a pool's nodes. CPU is in cores.",
+                ["resource_type", "provisioner"],
+                registry=registry,
+            )
         )
-        self.limit = Gauge(
-            "karpenter_provisioner_limit",
-            "Limits of a pool. CPU is in cores.",
-            ["resource_type", "provisioner"],
-            registry=registry,
+        self.limit = GaugeTable(
+            Gauge(
+                "karpenter_provisioner_limit",
+                "Limits of a pool. CPU is in cores.",
+                ["resource_type", "provisioner"],
+                registry=registry,
+            )
         )
         self.scheduling_seconds = Histogram(
             "karpenter_provisioner_scheduling_duration_seconds",
@@ -200,11 +203,13 @@ class Metrics:
             ["version"],
             registry=registry,
         ).labels(__version__).set(1)
-        self.usage_percent = Gauge(
-            "karpenter_provisioner_usage_pct",
-            "Usage of a pool as a percentage of its limit, rounded down.",
-            ["resource_type", "provisioner"],
-            registry=registry,
+        self.usage_percent = GaugeTable(
+            Gauge(
+                "karpenter_provisioner_usage_pct",
+                "Usage of a pool as a percentage of its limit, rounded down.",
+                ["resource_type", "provisioner"],
+                registry=registry,
+            )
         )
         self.cluster = ClusterMetrics()
         self.offerings = OfferingMetrics()
@@ -229,19 +234,22 @@ class Metrics:
         for key in self._faults[config_map]:
             self.setting_faults.labels(config_map, key).set(1)
 
-    def show_pools(self, snapshot: Snapshot, pools: Iterable[Pool]) -> None:
-        """Set the usage and limit series; those of pools that are gone disappear."""
-        self.usage.clear()
-        self.limit.clear()
-        self.usage_percent.clear()
-        for pool in pools:
+    def show_pools(self, snapshot: Snapshot, name: str) -> None:
+        """Show usage and limits of the pools of a name, which is one as a rule; none of one that is gone."""
+        usage: dict[tuple[str, ...], float] = {}
+        limits: dict[tuple[str, ...], float] = {}
+        percents: dict[tuple[str, ...], float] = {}
+        for pool in (pool for _, pool in sorted(snapshot.pools.items()) if pool.name == name):
             used = pool_usage(snapshot, pool)
-            for name, amount in used.items():
-                self.usage.labels(resource_type(name), pool.name).set(amount_of(name, amount))
-            for name, amount in (pool.limits or {}).items():
-                self.limit.labels(resource_type(name), pool.name).set(amount_of(name, amount))
-                percent = used.get(name, 0) * 100 // amount if amount else 100
-                self.usage_percent.labels(resource_type(name), pool.name).set(percent)
+            for resource, amount in used.items():
+                usage[resource_type(resource), name] = amount_of(resource, amount)
+            for resource, amount in (pool.limits or {}).items():
+                limits[resource_type(resource), name] = amount_of(resource, amount)
+                percent = used.get(resource, 0) * 100 // amount if amount else 100
+                percents[resource_type(resource), name] = percent
+        self.usage.show(usage, name)
+        self.limit.show(limits, name)
+        self.usage_percent.show(percents, name)
 
     def render(self) -> bytes:
         """The text exposition."""

@@ -113,7 +113,7 @@ class PoolLoop:
                 self._boundary.record_success(key)
                 self._cloud.forget(before.pools[key].reference)
                 self._health.pop(key, None)
-                self._show_pools(after)
+                self._metrics.show_pools(after, before.pools[key].name)
             case events.NodeClassSeen(node_class):
                 self._on_class(before.node_classes.get(node_class.key), node_class, after)
             case events.NodeClassGone(key):
@@ -308,11 +308,8 @@ class PoolLoop:
             await self._write_status(pool.reference, usage_status(pool, pool_usage(snapshot, pool), nodes))
         if pool.deletion_timestamp is not None and (progress := deletion_progress(snapshot, pool)):
             await self._write_status(pool.reference, deletion_status(pool, progress, self._now()))
-        self._show_pools(snapshot)
+        self._metrics.show_pools(snapshot, pool.name)
         await self._warm(snapshot, pool)
-
-    def _show_pools(self, snapshot: Snapshot) -> None:
-        self._metrics.show_pools(snapshot, [pool for _, pool in sorted(snapshot.pools.items())])
 
     async def _warm(self, snapshot: Snapshot, pool: Pool) -> None:
         """Fetch what a launch will need; what is missing is said now, not at the first pending pod."""
