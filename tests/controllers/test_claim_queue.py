@@ -14,6 +14,7 @@ from nodeless.model import events
 from nodeless.model.conditions import Condition
 from nodeless.model.pools import NodeClass
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import Timing
 from tests.disruption.world import a_provisioner, node_of
 
 POOL = a_provisioner()
@@ -86,3 +87,27 @@ def test_a_node_class_that_has_changed_has_all_claims_look_that_use_it(waiting, 
 
 def test_a_node_class_that_no_claim_uses_has_none_of_them_look(waiting):
     assert waiting(NodeClass(replace(POOL.node_class, name="another"))) == set()
+
+
+def test_a_node_is_missed_from_when_it_is_found_gone_until_it_is_back():
+    cluster, clock = Cluster(), [1_000.0]
+    executor = SimpleNamespace(
+        instances=SimpleNamespace(gone=set()), evictions=SimpleNamespace(is_refused=lambda _uid: False)
+    )
+    timing = Timing(wall_clock=lambda: clock[0])
+    loop = ClaimLoop(cluster, executor, SimpleNamespace(), Metrics(), timing=timing)
+    claim, node = node_of(POOL, "a", "small")
+
+    def missed_since(seconds, *seen):
+        clock[0] += seconds
+        for each in seen:
+            cluster.handle(each)
+        return loop._view(cluster.snapshot, claim).missed_since
+
+    assert missed_since(0, events.ClaimSeen(claim), events.NodeSeen(node)) is None
+    assert missed_since(600, events.NodeGone(node.name)) == 1_600
+    assert missed_since(10) == 1_600
+    assert missed_since(10, events.NodeSeen(replace(node, uid="again", resource_version="2"))) is None
+    assert missed_since(10, events.NodeGone(node.name)) == 1_630
+    cluster.handle(events.ClaimGone(claim.name))
+    assert not loop._missed

@@ -194,11 +194,23 @@ def test_a_condition_that_stands_already_is_not_written_again():
 
 def test_a_claim_whose_node_was_removed_by_force_ends_so_that_its_instance_does():
     for claim in (registered_claim(), an_initialized_claim()):
-        event, deletion = step(ClaimView(claim), NOW + 31).instructions
+        event, deletion = step(ClaimView(claim, missed_since=NOW), NOW + 31).instructions
         assert (event.reason, deletion.reason) == ("NodeGone", "node_deleted")
 
 
+def test_a_node_that_is_missing_only_now_has_half_a_minute_however_long_ago_it_joined():
+    """A watch may lag, and say the next moment that the node is there."""
+    long_after = NOW + 86_400
+    for view in (
+        ClaimView(an_initialized_claim()),
+        ClaimView(an_initialized_claim(), missed_since=long_after),
+    ):
+        waiting = step(view, long_after)
+        assert not any(isinstance(each, DeleteClaim) for each in waiting.instructions)
+        assert waiting.again_at == long_after + 30
+
+
 def test_a_node_just_registered_may_not_have_come_through_the_watch_yet():
-    outcome = step(ClaimView(registered_claim()), NOW + 29)
+    outcome = step(ClaimView(registered_claim(), missed_since=NOW), NOW + 29)
     assert outcome.instructions == ()
     assert outcome.again_at == NOW + 30

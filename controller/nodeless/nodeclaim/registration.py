@@ -174,8 +174,7 @@ def _without_taint(claim: NodeClaim, node: Node) -> PublishEvent:
 def step_vanished_node(view: ClaimView, now: float) -> Step:
     """A Node that was removed by force: kubelets register once, so its instance is lost to the cluster."""
     claim = view.claim
-    registered = claim.condition(REGISTERED_CONDITION)
-    since = registered.last_transition_time if registered else claim.created_at
+    since = now if view.missed_since is None else view.missed_since
     certain_at = since + view.deadlines.vanished_grace
     if now < certain_at:
         return Step(again_at=certain_at)

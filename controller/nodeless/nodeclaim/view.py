@@ -45,6 +45,8 @@ class ClaimView:
     """Those of these resources for which the node has published devices."""
     duplicates: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
+    missed_since: float | None = None
+    """When the Node of a registered claim was first found missing; None: it is there, or nobody knows."""
     deadlines: Deadlines = DEADLINES
 
 

@@ -32,7 +32,7 @@ from nodeless.model.conditions import Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
-from nodeless.model.nodes import INITIALIZED_CONDITION, Node, NodeClaim
+from nodeless.model.nodes import INITIALIZED_CONDITION, REGISTERED_CONDITION, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim import ClaimView, step, step_orphan
@@ -78,6 +78,8 @@ class ClaimLoop:
         self._failures: dict[str, int] = {}
         #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
         self._launch_after: dict[str, float] = {}
+        #: When the Nodes of registered claims were first found missing, by claim; watches may lag.
+        self._missed: dict[str, float] = {}
         self._pod_events = PodEvents()
         self._eviction_order = EvictionOrder(cluster, executor.evictions.is_refused, timing)
         self._log = logger("lifecycle")
@@ -94,6 +96,7 @@ class ClaimLoop:
                 self._launch_after.pop(name, None)
                 self._boundary.record_success(name)
                 self._pod_events.forget(name)
+                self._missed.pop(name, None)
                 left = before.node_of(before.claims[name]) if name in before.claims else None
                 if left is not None:
                     self._add_node(after, left.name)
@@ -314,8 +317,15 @@ class ClaimLoop:
             if claim.deletion_timestamp is not None
             else frozenset(),
             unmarked=frozenset(pod.key for pod in pods if pod.uid in self._executor.checkpoints.refused),
+            missed_since=self._missed_since(claim, node),
             deadlines=self._timing.claims,
         )
+
+    def _missed_since(self, claim: NodeClaim, node: Node | None) -> float | None:
+        if node is not None or not claim.is_true(REGISTERED_CONDITION):
+            self._missed.pop(claim.name, None)
+            return None
+        return self._missed.setdefault(claim.name, self._now())
 
     @staticmethod
     def _opens(claim: NodeClaim, node: Node | None) -> bool:
