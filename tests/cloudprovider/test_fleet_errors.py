@@ -18,11 +18,18 @@ from nodeless.cloudprovider import (
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.launch.results import INSUFFICIENT_CAPACITY_CODES, NO_SPOT
 from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
+from nodeless.model.labels import INSTANCE_TYPE, RESERVED, ZONE
+from nodeless.model.node_offerings import NodeOfferings
+from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import Pool, SelectorTerm
+from nodeless.model.requirements import Requirement, Requirements
+from nodeless.nodeclaim.drift import DriftView, drift_of
 from tests.cloudprovider.conftest import World, a_provider
 from tests.cloudprovider.test_provider import NODE_CLASS, launched, made_by, the_claim, the_pool
+from tests.factories import a_launched_claim, a_pool
 
 BOTH = the_pool("m5.large", "m5.xlarge", capacity_types=("spot", "on-demand"))
+EVERY = ("reserved", "spot", "on-demand")
 ADDRESSES = "InsufficientFreeAddressesInSubnet"
 OF_OFFERINGS = sorted(INSUFFICIENT_CAPACITY_CODES - {ADDRESSES, NO_SPOT})
 
@@ -201,6 +208,49 @@ async def test_a_zone_whose_subnets_are_all_full_is_left_alone_for_three_minutes
             "us-east-1b",
             "us-east-1c",
         }
+
+
+async def test_nodes_in_a_zone_whose_subnets_are_all_full_do_not_drift_and_keep_their_price(
+    aws: LocalAws, world: World
+) -> None:
+    """Karpenter compares with all types that a pool allows, even if they are unavailable for now."""
+    every_type = a_pool(requirements=Requirements([Requirement.of("kubernetes.io/arch", "In", ["amd64"])]))
+    async with a_provider() as provider:
+        sold_before = await provider.catalog(every_type, NODE_CLASS)
+        provider._subnets.mark_full(world.subnets[:1])
+        sold = await provider.catalog(every_type, NODE_CLASS)
+        assert {zone for _, zone, _ in await available(provider, every_type)} == {"us-east-1b", "us-east-1c"}
+    only_a = [
+        instance_type.name
+        for instance_type in sold_before
+        if {offering.zone for offering in instance_type.offerings} == {"us-east-1a"}
+    ]
+    types = frozenset(instance_type.name for instance_type in sold)
+    labels = {INSTANCE_TYPE: only_a[0], ZONE: "us-east-1a"}
+    claim = a_launched_claim("default-aaaaa", labels=labels, created_at=0.0)
+    assert drift_of(DriftView(claim, every_type, NODE_CLASS, types=types), 4000.0) is None
+    offering = NodeOfferings({every_type.key: sold}).find(
+        every_type.key, "m5.large", "us-east-1a", "on-demand"
+    )
+    assert offering is not None
+    assert not offering.available
+
+
+async def test_a_reservation_in_a_zone_whose_subnets_are_all_full_is_unavailable_not_gone(
+    aws: LocalAws, world: World
+) -> None:
+    reservation = CapacityReservation("cr-1", "m5.large", "us-east-1a", 1)
+    async with a_provider() as provider:
+        provider._subnets.mark_full(world.subnets[:1])
+        resolved = replace(await provider.resolve(NODE_CLASS), reservations=(reservation,))
+        types = await provider._catalogs.get(the_pool("m5.large", capacity_types=EVERY), NODE_CLASS, resolved)
+    (reserved,) = [
+        offering
+        for instance_type in types
+        for offering in instance_type.offerings
+        if offering.capacity_type == RESERVED
+    ]
+    assert (reserved.reservation, reserved.available) == ("cr-1", False)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,6 @@ class ResolvedNodeClass:
         return frozenset(subnet.zone for subnet in self.subnets if subnet.shifted)
 
     @property
-    def open_zones(self) -> frozenset[str]:
-        """The zones in which some subnet is not full."""
-        return frozenset(subnet.zone for subnet in self.subnets if not subnet.full)
+    def full_zones(self) -> frozenset[str]:
+        """The zones in which every subnet is full."""
+        return self.zones - {subnet.zone for subnet in self.subnets if not subnet.full}

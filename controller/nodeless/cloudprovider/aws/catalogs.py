@@ -114,7 +114,8 @@ class Catalogs:
         """What nodes of the pool cannot be bought as for now."""
         now = self._clock()
         in_group = self._in_groups.get(_group(pool, resolved), Unavailable()).at(now)
-        return self.unavailable.at(now) | in_group | set(map(all_of_zone, resolved.shifted_zones))
+        closed = resolved.shifted_zones | resolved.full_zones
+        return self.unavailable.at(now) | in_group | set(map(all_of_zone, closed))
 
     async def get(
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
@@ -163,7 +164,7 @@ class Catalogs:
         prices, _ = await asyncio.gather(
             self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.get_facts()
         )
-        return await self._types.catalog(shape, resolved.open_zones, prices)
+        return await self._types.catalog(shape, resolved.zones, prices)
 
     def _same(
         self,
@@ -259,9 +260,7 @@ def _usable(pool: Pool, resolved: ResolvedNodeClass) -> tuple[CapacityReservatio
         return ()
     if tenancy is not None and not tenancy.allows(TENANCIES[0]):
         return ()
-    return tuple(
-        reservation for reservation in resolved.reservations if reservation.zone in resolved.open_zones
-    )
+    return tuple(reservation for reservation in resolved.reservations if reservation.zone in resolved.zones)
 
 
 def _bootable(
