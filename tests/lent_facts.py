@@ -58,7 +58,8 @@ def lend(provider: AwsProvider) -> None:
     if _lent.known is None:
         return
     provider._types._cache.put("types", _lent.known)
-    provider._types._built.update(_lent.built)
+    for key, catalog in _lent.built.items():
+        provider._types._built.put(key, catalog)
     for half in (provider._pricing._on_demand, provider._pricing._spot):
         half.fetched, half.version = _lent.prices[half._name], 1
         half._tried, half._due = True, float("inf")

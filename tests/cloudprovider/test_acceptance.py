@@ -12,7 +12,7 @@ from localenv.aws import LocalAws
 from nodeless.cloudprovider import LaunchFailed
 from nodeless.cloudprovider.aws.image_parameters import parameters_for
 from nodeless.cloudprovider.aws.images import in_order
-from nodeless.cloudprovider.aws.instance_type_builder import Known, build, exclude_offerings
+from nodeless.cloudprovider.aws.instance_type_builder import Known, build
 from nodeless.cloudprovider.aws.launch_failures import launch_failed
 from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices, product_requests
@@ -21,7 +21,7 @@ from nodeless.launch.fleet import subnet_by_zone
 from nodeless.launch.images import bootable, image_for
 from nodeless.launch.resolved import Image
 from nodeless.launch.results import INSUFFICIENT_CAPACITY_CODES, read_answer
-from nodeless.launch.unavailable import Unavailable
+from nodeless.launch.unavailable import Unavailable, exclude_offerings
 from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER
 from nodeless.model.pools import NodeClass, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements

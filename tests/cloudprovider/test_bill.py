@@ -8,7 +8,7 @@ import pytest
 
 from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.images import read_image
-from nodeless.cloudprovider.aws.instance_type_builder import exclude_offerings, with_reservations
+from nodeless.cloudprovider.aws.instance_type_builder import with_reservations
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.cloudprovider.billing.book import bundled_book, read_book
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, bill_catalog
@@ -18,6 +18,7 @@ from nodeless.disruption.candidates import Prices
 from nodeless.explain.price_terms import PriceTerms
 from nodeless.launch.overlays import laid_over
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
+from nodeless.launch.unavailable import exclude_offerings
 from nodeless.model import bill, events
 from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering

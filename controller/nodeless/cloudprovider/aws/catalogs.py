@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 
 from nodeless.cloudprovider import CloudUnavailable, NodeClassUnresolved
 from nodeless.cloudprovider.aws.caching import Clock
-from nodeless.cloudprovider.aws.instance_type_builder import exclude_offerings, with_reservations
+from nodeless.cloudprovider.aws.instance_type_builder import with_reservations
 from nodeless.cloudprovider.aws.instance_type_math import MIB, capacity, overhead
 from nodeless.cloudprovider.aws.instance_types import InstanceTypes
 from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
 from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.selectors import IMAGES_NOT_FOUND
 from nodeless.cloudprovider.aws.settings import AwsSettings
+from nodeless.cloudprovider.recently_used import RecentlyUsed
 from nodeless.launch.images import bootable, image_for
 from nodeless.launch.overlays import laid_over
 from nodeless.launch.placement import partition_of
 from nodeless.launch.resolved import Image, ResolvedNodeClass
-from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone
+from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone, exclude_offerings
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TENANCY, RESERVED, SPOT, TENANCIES
 from nodeless.model.memory_observations import MemoryObservations
@@ -32,11 +33,11 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.resources import EPHEMERAL_STORAGE
 from nodeless.operator.wait_event import set_within
 
-_KEPT = 64
-
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class PoolCatalog:
+    """What a pool may use, with all that it was made of."""
+
     everything: tuple[InstanceType, ...]
     requirements: Requirements
     labels: Mapping[str, str]
@@ -45,8 +46,10 @@ class _Entry:
     measured: MemoryObservations
     overlays: tuple[NodeOverlay, ...]
     chosen: tuple[InstanceType, ...]
+    """As if nothing was sold out."""
     unavailable: frozenset[OfferingKey]
     result: tuple[InstanceType, ...]
+    """The same with sold-out offerings marked."""
 
 
 _MadeOf = tuple[
@@ -65,7 +68,7 @@ class Catalogs:
         self._types = types
         self._pricing = pricing
         self._clock = clock
-        self._entries: dict[str, _Entry] = {}
+        self._entries: RecentlyUsed[str, PoolCatalog] = RecentlyUsed(clock)
         self.unavailable = Unavailable()
         #: What could not be had in a placement group (or its partition), which says nothing of elsewhere.
         self._in_groups: dict[str, Unavailable] = {}
@@ -120,6 +123,10 @@ class Catalogs:
     async def get(
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
     ) -> tuple[InstanceType, ...]:
+        """The types that the pool may use, sorted by name, sold-out offerings marked. Raises as `find`."""
+        return (await self.find(pool, node_class, resolved)).result
+
+    async def find(self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass) -> PoolCatalog:
         """The types that the pool may use, sorted by name.
 
         Raises:
@@ -146,7 +153,7 @@ class Catalogs:
         elif entry.unavailable != sold_out:
             made_of = (everything, resolved.images, reservations, overlays)
             entry = self._keep(pool, made_of, entry.chosen, sold_out)
-        return entry.result
+        return entry
 
     async def list_sold_types(
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
@@ -168,7 +175,7 @@ class Catalogs:
 
     def _same(
         self,
-        entry: _Entry,
+        entry: PoolCatalog,
         everything: tuple[InstanceType, ...],
         pool: Pool,
         resolved: ResolvedNodeClass,
@@ -224,12 +231,10 @@ class Catalogs:
         made_of: _MadeOf,
         chosen: tuple[InstanceType, ...],
         sold_out: frozenset[OfferingKey],
-    ) -> _Entry:
-        if len(self._entries) >= _KEPT:
-            self._entries.pop(next(iter(self._entries)))
+    ) -> PoolCatalog:
         result = exclude_offerings(chosen, sold_out) if sold_out else chosen
         everything, images, reservations, overlays = made_of
-        entry = _Entry(
+        entry = PoolCatalog(
             everything,
             pool.requirements,
             pool.labels,
@@ -241,7 +246,7 @@ class Catalogs:
             sold_out,
             result,
         )
-        self._entries[pool.key] = entry
+        self._entries.put(pool.key, entry)
         return entry
 
 

@@ -1,7 +1,4 @@
-"""The catalog made of facts, a shape, zones and prices.
-
-Reservations and sold-out offerings are laid over it. Pure.
-"""
+"""The catalog made of facts, a shape, zones and prices; reservations are laid over it. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +9,6 @@ from nodeless.cloudprovider.aws.instance_type_math import capacity, overhead, po
 from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices
 from nodeless.cloudprovider.aws.type_facts import TypeFacts
-from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey, all_of_zone
 from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
@@ -122,32 +118,5 @@ def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReserva
                 )
                 for reservation in reservations
             ),
-        ),
-    )
-
-
-def exclude_offerings(
-    instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
-) -> tuple[InstanceType, ...]:
-    """The catalog with these offerings marked as not available."""
-    touched = {name for name, _, _ in unavailable}
-    every = "*" in touched
-    return tuple(
-        _mark(instance_type, unavailable) if every or instance_type.name in touched else instance_type
-        for instance_type in instance_types
-    )
-
-
-def _mark(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
-    every_spot = EVERY_SPOT in unavailable
-    return replace(
-        instance_type,
-        offerings=tuple(
-            replace(offering, available=False)
-            if (instance_type.name, offering.zone, offering.capacity_type) in unavailable
-            or (every_spot and offering.capacity_type == SPOT)
-            or all_of_zone(offering.zone) in unavailable
-            else offering
-            for offering in instance_type.offerings
         ),
     )

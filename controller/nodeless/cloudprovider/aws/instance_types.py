@@ -6,7 +6,6 @@ something that it depends on changes; sold-out offerings are laid over it each t
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices
 from nodeless.cloudprovider.aws.session import AwsSession, each_entry
 from nodeless.cloudprovider.aws.type_facts import TypeFacts, read_type
+from nodeless.cloudprovider.recently_used import RecentlyUsed
 from nodeless.model.instance_types import InstanceType
 
 CatalogKey = tuple[Known, NodeShape, frozenset[str], int]
@@ -24,7 +24,6 @@ CatalogKey = tuple[Known, NodeShape, frozenset[str], int]
 #: Seconds; types and the zones that sell them change a few times a month (Karpenter v1 asks twice a day).
 _FRESH = 3600.0
 _USABLE = 12 * 3600.0
-_KEPT = 16
 _NAME = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 #: A record that tells of more is a mistake: the largest machine has 1,920 vCPUs and 32 TiB.
 _MOST_CPUS, _MOST_MEMORY_MIB, _MOST_OF_ANYTHING = 100_000, 1024**3, 100_000
@@ -38,7 +37,7 @@ class InstanceTypes:
     def __init__(self, session: AwsSession, clock: Clock) -> None:
         self._session = session
         self._cache: Cache[Known] = Cache(clock, _FRESH, _USABLE)
-        self._built: OrderedDict[CatalogKey, tuple[InstanceType, ...]] = OrderedDict()
+        self._built: RecentlyUsed[CatalogKey, tuple[InstanceType, ...]] = RecentlyUsed(clock)
         #: The facts by name, of what was known when they were last asked for.
         self._named: tuple[Known | None, dict[str, TypeFacts]] = (None, {})
 
@@ -59,14 +58,11 @@ class InstanceTypes:
         """Every type that some of the zones sell, all priced offerings available, sorted by name."""
         known = await self.get_facts()
         key = (known, shape, zones, prices.version)
-        if key not in self._built:
-            self._built[key] = await self._session.run(
-                lambda: build(known, shape, zones, prices, self._session.region)
-            )
-            while len(self._built) > _KEPT:
-                self._built.popitem(last=False)
-        self._built.move_to_end(key)
-        return self._built[key]
+        built = self._built.get(key)
+        if built is None:
+            built = await self._session.run(lambda: build(known, shape, zones, prices, self._session.region))
+            self._built.put(key, built)
+        return built
 
     def _fetch(self) -> Known:
         client = self._session.client("ec2")

@@ -128,7 +128,7 @@ class AwsProvider:
         self._types = InstanceTypes(self._session, clock)
         self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
-        self._billed = BilledCatalogs()
+        self._billed = BilledCatalogs(clock)
         self._faults: tuple[str, ...] = ()
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
@@ -219,9 +219,12 @@ class AwsProvider:
     ) -> tuple[InstanceType, ...]:
         """See the Protocol. The same tuple is returned until something changes."""
         resolved = await self.resolve(node_class)
-        types = await self._catalogs.get(pool, node_class, resolved)
+        found = await self._catalogs.find(pool, node_class, resolved)
         location = Location(self._session.region, resolved.public_addresses, resolved.platform)
-        return self._billed.get(types, pool, node_class, location, self._catalogs.settings.bill, named)
+        terms = self._catalogs.settings.bill
+        return self._billed.get(
+            found.chosen, pool, node_class, location, terms, named, sold_out=found.unavailable
+        )
 
     async def list_sold_types(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
         """See the Protocol."""

@@ -6,22 +6,22 @@ Offerings of one type share the parts that do not go by the price of the instanc
 out until something changes, as `cloudprovider.aws.catalogs` does.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nodeless.cloudprovider.billing.parts import Location, parts_of_type, platform_of, shared_parts
 from nodeless.cloudprovider.billing.room import with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
+from nodeless.cloudprovider.recently_used import RecentlyUsed
+from nodeless.launch.unavailable import OfferingKey, exclude_offerings
 from nodeless.model.bill import PARTS, Bill, BillPart
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.pools import NodeClass, Pool
 
 if TYPE_CHECKING:
     from nodeless.scheduling import PriceAdjustment
-
-#: Pools of which the last catalog is kept.
-_KEPT = 64
 
 
 def bill_catalog(
@@ -72,17 +72,33 @@ def _with_bill(offering: Offering, bill: Bill, adjustments: "Sequence[PriceAdjus
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _Billed:
+    """A catalog as it was given, by which facts it was billed, and what came of it."""
+
     made_of: tuple[InstanceType, ...]
+    facts: tuple[object, ...]
+    types: tuple[InstanceType, ...]
+
+    def by_name(self) -> dict[str, tuple[InstanceType, InstanceType]]:
+        """Each type as it was given and as it was billed."""
+        return {each.name: (each, billed) for each, billed in zip(self.made_of, self.types, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    billed: _Billed
     facts: tuple[object, ...]
     result: tuple[InstanceType, ...]
 
 
 class BilledCatalogs:
-    """Keeps each pool's last catalog for as long as what it was made of stays."""
+    """Keeps each pool's last catalog for as long as what it was made of stays.
 
-    def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
+    What is sold out changes no bill, so it is marked on the bills: these are the slowest part.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._entries: RecentlyUsed[str, _Entry] = RecentlyUsed(clock)
 
     def get(
         self,
@@ -92,24 +108,57 @@ class BilledCatalogs:
         location: Location,
         terms: BillTerms,
         named: frozenset[str],
+        *,
+        sold_out: frozenset[OfferingKey] = frozenset(),
     ) -> tuple[InstanceType, ...]:
-        """See `billed`; types with too little room are not for sale (`room.with_room`)."""
-        facts = (
-            pool.requirements,
-            node_class.ami_family,
-            node_class.block_devices,
-            node_class.launch_template,
-            node_class.public_address,
-            location,
-            terms,
-            named,
-        )
+        """See `bill_catalog`; types with too little room are not for sale (`room.with_room`).
+
+        Args:
+            types: At the prices of instances, as if nothing was sold out.
+            pool: Whose nodes they would be.
+            node_class: How they would be made.
+            location: Where.
+            terms: What the settings choose.
+            named: What pods name of instance types.
+            sold_out: Offerings that cannot be bought for now.
+        """
         entry = self._entries.get(pool.key)
-        if entry is None or entry.made_of is not types or entry.facts != facts:
-            if len(self._entries) >= _KEPT:
-                self._entries.pop(next(iter(self._entries)))
-            priced = bill_catalog(types, pool.name, node_class, location, terms)
+        last = None if entry is None else entry.billed
+        billed = _bill_again(last, types, pool, node_class, location, terms)
+        facts = (pool.requirements, named, sold_out)
+        if entry is None or entry.billed is not billed or entry.facts != facts:
+            priced = exclude_offerings(billed.types, sold_out) if sold_out else billed.types
             result = with_room(priced, pool.requirements, node_class, named, terms)
-            entry = _Entry(types, facts, result)
-            self._entries[pool.key] = entry
+            entry = _Entry(billed, facts, result)
+            self._entries.put(pool.key, entry)
         return entry.result
+
+
+def _bill_again(
+    last: _Billed | None,
+    types: tuple[InstanceType, ...],
+    pool: Pool,
+    node_class: NodeClass,
+    location: Location,
+    terms: BillTerms,
+) -> _Billed:
+    """The last bills where nothing changed; where types changed, theirs anew."""
+    facts = (
+        node_class.ami_family,
+        node_class.block_devices,
+        node_class.launch_template,
+        node_class.public_address,
+        location,
+        terms,
+    )
+    if last is None or last.facts != facts:
+        return _Billed(types, facts, bill_catalog(types, pool.name, node_class, location, terms))
+    if last.made_of is types:
+        return last
+    known = last.by_name()
+    changed = tuple(each for each in types if each.name not in known or known[each.name][0] is not each)
+    anew = iter(bill_catalog(changed, pool.name, node_class, location, terms))
+    others = {each.name for each in changed}
+    return _Billed(
+        types, facts, tuple(next(anew) if each.name in others else known[each.name][1] for each in types)
+    )
