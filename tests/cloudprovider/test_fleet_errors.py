@@ -282,6 +282,37 @@ async def test_other_refusals_of_an_override_are_no_lack_of_capacity(
         assert (await launched(provider)).instance_type == "m5.large"
 
 
+DESCRIPTIONS = {"DescribeSubnets", "DescribeSecurityGroups", "GetParameter"}
+
+
+@pytest.mark.parametrize(
+    ("code", "asked_again"),
+    [
+        ("InvalidSubnetID.NotFound", DESCRIPTIONS),
+        ("InvalidAMIID.NotFound", DESCRIPTIONS),
+        ("InvalidIamInstanceProfile.NotFound", set()),
+        ("InvalidParameterValue", set()),
+    ],
+)
+async def test_a_launch_that_finds_something_missing_asks_again_for_its_own_node_class_alone(
+    aws: LocalAws, world: World, code: str, asked_again: set[str]
+) -> None:
+    ids = SelectorTerm(ids=tuple(world.subnets))
+    groups = SelectorTerm(ids=(world.security_group,))
+    other = replace(NODE_CLASS, subnets=(ids,), security_groups=(groups,), ami_family="Bottlerocket")
+    async with a_provider() as provider:
+        await provider.resolve(other)
+        await provider.resolve(NODE_CLASS)
+        aws.set_faults(capacity=[{"code": code}])
+        with pytest.raises(LaunchFailed):
+            await launched(provider)
+        aws.forget_calls()
+        await provider.resolve(other)
+        assert not DESCRIPTIONS & {call["action"] for call in aws.calls()}
+        await provider.resolve(NODE_CLASS)
+        assert DESCRIPTIONS & {call["action"] for call in aws.calls()} == asked_again
+
+
 @pytest.mark.parametrize(
     ("code", "status", "error", "reason"),
     [

@@ -11,6 +11,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from localenv.aws import LocalAws
+from nodeless.cloudprovider import CloudUnavailable
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.caching import Cache
 from nodeless.cloudprovider.aws.price_list import (
@@ -94,6 +95,34 @@ async def test_a_long_answer_that_differs_from_the_one_before_is_asked_for_again
             while cache._fetches:  # noqa: ASYNC110 - another task's
                 await asyncio.sleep(0)
         assert (cache.peek("key"), len(made)) == (known, calls)
+
+
+async def test_an_answer_that_was_found_wrong_serves_only_while_aws_does_not_answer() -> None:
+    now, answers = [0.0], iter("abc")
+    throttled, made = [False], []
+
+    async def fetch() -> str:
+        made.append("call")
+        if throttled[0]:
+            raise CloudUnavailable("ec2", "Request limit exceeded.")
+        return next(answers)
+
+    cache: Cache[str] = Cache(lambda: now[0], 60.0, 600.0)
+    assert await cache.get("key", fetch) == "a"
+    cache.expire("key")
+    assert await cache.get("key", fetch) == "b"
+    assert await cache.get("key", fetch) == "b"
+    assert len(made) == 2
+    cache.expire("key")
+    throttled[0] = True
+    assert await cache.get("key", fetch) == "b"
+    throttled[0] = False
+    assert await cache.get("key", fetch) == "c"
+    cache.expire("key")
+    throttled[0] = True
+    now[0] += 600
+    with pytest.raises(CloudUnavailable):
+        await cache.get("key", fetch)
 
 
 async def asked(provider: AwsProvider, aws: LocalAws, action: str, count: int) -> None:

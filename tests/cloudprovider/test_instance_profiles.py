@@ -81,6 +81,22 @@ async def test_a_role_gets_one_profile_that_says_whose_it_is(aws: LocalAws, iam:
     assert {tag["Key"]: tag["Value"] for tag in record["Tags"]} == {**TAGS, "team": "b"}
 
 
+async def test_iam_is_asked_again_for_the_profile_that_ec2_does_not_find_and_for_no_other(
+    aws: LocalAws, iam: Any
+) -> None:
+    other = replace(OWN, reference=Reference(EC2_NODE_CLASS, "other", "uid-2"))
+    async with profiles() as ours:
+        await ours.select(OWN)
+        await ours.select(other)
+        ours.expire(replace(OWN, role=None, instance_profile="given"))
+        ours.expire(OWN)
+        aws.forget_calls()
+        await ours.select(other)
+        assert called(aws) == []
+        await ours.select(OWN)
+        assert called(aws) == ["GetInstanceProfile"]
+
+
 async def test_who_names_a_profile_or_none_asks_iam_nothing(aws: LocalAws, iam: Any) -> None:
     aws.forget_calls()
     async with profiles() as ours:

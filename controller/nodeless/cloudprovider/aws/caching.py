@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from nodeless.cloudprovider import CloudError
+from nodeless.cloudprovider import CloudError, CloudUnavailable
 from nodeless.model.quarantine import ProcessMustEnd
 
 T = TypeVar("T")
@@ -33,6 +33,8 @@ class Cache(Generic[T]):
         self._values: dict[Hashable, tuple[float, T]] = {}
         #: Keys whose value no second answer has confirmed.
         self._doubted: set[Hashable] = set()
+        #: Keys whose value was found wrong: it serves only where the cloud cannot be asked.
+        self._expired: set[Hashable] = set()
         self._fetches: dict[Hashable, asyncio.Task[T]] = {}
 
     def keep(self, fresh: float) -> None:
@@ -45,12 +47,19 @@ class Cache(Generic[T]):
         present = self._values.get(key)
         age = self._clock() - present[0] if present else None
         fresh = min(self._fresh, DOUBTED) if key in self._doubted else self._fresh
-        if present is not None and age is not None and age < fresh:
+        expired = key in self._expired
+        if present is not None and age is not None and age < fresh and not expired:
             return present[1]
         task = self._fetch(key, fetch)
-        if present is not None and age is not None and age < self._usable:
-            return present[1]
-        return await asyncio.shield(task)
+        usable = present if age is not None and age < self._usable else None
+        if usable is not None and not expired:
+            return usable[1]
+        try:
+            return await asyncio.shield(task)
+        except CloudUnavailable:
+            if usable is None:
+                raise
+            return usable[1]
 
     async def refresh(self, key: Hashable, fetch: Callable[[], Awaitable[T]]) -> T:
         """Fetch now, whatever is there."""
@@ -65,6 +74,11 @@ class Cache(Generic[T]):
         """Keep a value that was found elsewhere, fresh from now on."""
         self._values[key] = (self._clock(), value)
         self._doubted.discard(key)
+
+    def expire(self, key: Hashable) -> None:
+        """Have the next who asks for a key wait for a new value; the old one serves if none can be had."""
+        if key in self._values:
+            self._expired.add(key)
 
     def forget(self, key: Hashable | None = None) -> None:
         """Drop one key's value, or all."""
@@ -90,6 +104,8 @@ class Cache(Generic[T]):
         for old in [each for each, (time, _) in self._values.items() if now - time > 10 * self._usable]:
             del self._values[old]
             self._doubted.discard(old)
+            self._expired.discard(old)
+        self._expired.discard(key)
         before = self._values.get(key)
         if before is not None and before[1] == value:
             self._doubted.discard(key)

@@ -41,8 +41,8 @@ class CapacityReservations:
         if not terms:
             return ()
         get = self._cache.refresh if refresh else self._cache.get
-        platform = "Windows" if family_of(node_class.ami_family).windows_build else "Linux/UNIX"
-        found = await get((terms, platform), lambda: self._fetch(terms, platform))
+        key = _key(node_class)
+        found = await get(key, lambda: self._fetch(*key))
         return tuple(replace(reservation, remaining=self._free_slots(reservation)) for reservation in found)
 
     def take(self, reservation: str) -> None:
@@ -55,9 +55,9 @@ class CapacityReservations:
         until = self._clock() + UNAVAILABLE_SECONDS
         self._full_until.update(dict.fromkeys(reservations, until))
 
-    def forget(self) -> None:
+    def expire(self, node_class: NodeClass) -> None:
         """Ask EC2 again: a reservation that was chosen is not there."""
-        self._cache.forget()
+        self._cache.expire(_key(node_class))
 
     def _free_slots(self, reservation: CapacityReservation) -> int:
         now = self._clock()
@@ -98,6 +98,12 @@ class CapacityReservations:
                 "ec2", "describe_capacity_reservations", request, "CapacityReservations"
             )
         )
+
+
+def _key(node_class: NodeClass) -> tuple[tuple[SelectorTerm, ...], str]:
+    """What a class asks for: its terms and the platform of its instances."""
+    windows = family_of(node_class.ami_family).windows_build
+    return node_class.capacity_reservations, "Windows" if windows else "Linux/UNIX"
 
 
 def _filters(term: SelectorTerm) -> list[dict[str, Any]]:

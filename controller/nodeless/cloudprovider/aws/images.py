@@ -53,21 +53,18 @@ class Images:
         if node_class.images:
             get = self._selected.refresh if refresh else self._selected.get
             return await get(node_class.images, lambda: self._fetch_selected(node_class))
-        family = node_class.image_family or node_class.ami_family
-        return await self._default.get(
-            (family, version, node_class.image_release),
-            lambda: self._fetch_default(node_class, family, version),
-        )
+        key = _default_key(node_class, version)
+        return await self._default.get(key, lambda: self._fetch_default(node_class, key[0], version))
 
     def keep(self, seconds: float) -> None:
         """Let answers on selected images serve for so long, on default images an hour at least."""
         self._selected.keep(seconds)
         self._default.keep(max(seconds, _DEFAULT_FRESH))
 
-    def forget(self) -> None:
+    def expire(self, node_class: NodeClass, version: str) -> None:
         """Ask AWS again: an image that was chosen is not there."""
-        self._selected.forget()
-        self._default.forget()
+        self._selected.expire(node_class.images)
+        self._default.expire(_default_key(node_class, version))
 
     async def _fetch_default(self, node_class: NodeClass, family: str, version: str) -> tuple[Image, ...]:
         release = node_class.image_release
@@ -157,6 +154,11 @@ class Images:
                     ) from error
                 ids.append(answer["Parameter"]["Value"])
         return replace(term, ids=(*term.ids, *ids), parameters=())
+
+
+def _default_key(node_class: NodeClass, version: str) -> tuple[str, str, str]:
+    """Family, Kubernetes version and release of the default images."""
+    return node_class.image_family or node_class.ami_family, version, node_class.image_release
 
 
 def image_request(term: SelectorTerm) -> dict[str, Any]:

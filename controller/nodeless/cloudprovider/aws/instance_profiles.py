@@ -65,9 +65,10 @@ class InstanceProfiles:
             "InstanceProfileNotFound",
         )
 
-    def forget(self) -> None:
-        """Ask IAM again at the next call: EC2 says that a profile is not there."""
-        self._ready.forget()
+    def expire(self, node_class: NodeClass) -> None:
+        """Ask IAM again at the next call: EC2 says that the profile made for a class's role is not there."""
+        if node_class.role and not node_class.instance_profile:
+            self._ready.expire(self._wanted_profile(node_class))
 
     async def delete_of(self, node_class: NodeClass) -> int:
         """Delete all that was made for a node class, and make nothing for it any more; how many there were.

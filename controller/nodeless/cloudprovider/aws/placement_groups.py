@@ -29,9 +29,9 @@ class PlacementGroups:
             return None
         return await self._cache.get(node_class.placement_group, lambda: self._fetch(node_class))
 
-    def forget(self) -> None:
+    def expire(self, node_class: NodeClass) -> None:
         """Ask EC2 again: a group that was there is gone."""
-        self._cache.forget()
+        self._cache.expire(node_class.placement_group)
 
     async def _fetch(self, node_class: NodeClass) -> PlacementGroup:
         named = node_class.placement_group

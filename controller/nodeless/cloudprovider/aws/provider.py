@@ -71,9 +71,9 @@ _STALE_REASONS = frozenset(
         "SecurityGroupNotFound",
         "CapacityReservationNotFound",
         "PlacementGroupNotFound",
-        "InstanceProfileNameInvalid",
     }
 )
+_PROFILE_MISSING = "InstanceProfileNameInvalid"
 
 
 #: What a node class that no pool uses is rehearsed with: any type that its images can start.
@@ -283,9 +283,16 @@ class AwsProvider:
         try:
             return await self._launches.launch(LaunchClaim(claim, pool, node_class, first, claimed))
         except LaunchFailed as error:
-            if error.reason in _STALE_REASONS:
-                self._resolver.forget()
+            await self._expire(node_class, error.reason)
             raise
+
+    async def _expire(self, node_class: NodeClass, reason: str) -> None:
+        """Have AWS asked again for what a launch found missing; what other classes select is left alone."""
+        if reason == _PROFILE_MISSING:
+            self._resolver.expire_profile(node_class)
+        elif reason in _STALE_REASONS:
+            with contextlib.suppress(CloudError):
+                self._resolver.expire(node_class, (await self._known_cluster(node_class)).version)
 
     def _on_answer(self, launch_request: LaunchRequest, answer: FleetAnswer) -> None:
         """Remember what an answer says of offerings and subnets, whether or not it made an instance."""

@@ -78,14 +78,17 @@ class Resolver:
         names = self._security_groups.names(groups)
         return ResolvedNodeClass(subnets, groups, images, profile, names, reservations, placement)
 
-    def forget(self) -> None:
-        """Ask AWS again at the next call: something chosen was not there."""
-        self._subnets.forget()
-        self._security_groups.forget()
-        self._images.forget()
-        self._reservations.forget()
-        self._placement_groups.forget()
-        self._profiles.forget()
+    def expire(self, node_class: NodeClass, version: str) -> None:
+        """Ask AWS again at the next call for what a class selects: something of it was not there."""
+        self._subnets.expire(node_class)
+        self._security_groups.expire(node_class)
+        self._images.expire(node_class, version)
+        self._reservations.expire(node_class)
+        self._placement_groups.expire(node_class)
+
+    def expire_profile(self, node_class: NodeClass) -> None:
+        """Ask IAM again at the next call, or make the profile of a role anew: EC2 does not find it."""
+        self._profiles.expire(node_class)
 
 
 def _unresolved_class(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:

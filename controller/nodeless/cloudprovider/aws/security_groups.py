@@ -30,9 +30,9 @@ class SecurityGroups:
         """Names of groups that were selected."""
         return {group: self._names[group] for group in groups if group in self._names}
 
-    def forget(self) -> None:
+    def expire(self, node_class: NodeClass) -> None:
         """Ask EC2 again: a group that was chosen is not there."""
-        self._cache.forget()
+        self._cache.expire(node_class.security_groups)
 
     async def _fetch(self, node_class: NodeClass) -> tuple[str, ...]:
         found: set[str] = set()

@@ -96,9 +96,9 @@ class Subnets:
         until = self._clock() + UNAVAILABLE_SECONDS
         self._full_until.update(dict.fromkeys(subnet_ids, until))
 
-    def forget(self) -> None:
+    def expire(self, node_class: NodeClass) -> None:
         """Ask EC2 again: a subnet that was chosen is not there."""
-        self._cache.forget()
+        self._cache.expire(node_class.subnets)
 
     async def _fetch(self, node_class: NodeClass) -> tuple[Subnet, ...]:
         found: dict[str, Subnet] = {}
