@@ -77,6 +77,7 @@ SETTINGS = [
     ({"nodeless": {"legacyNodeRepair": True}}, "nodeless.legacyNodeRepair", "true"),
     ({"nodeless": {"repairToleration": "5m"}}, "nodeless.repairToleration", "5m"),
     ({"nodeless": {"prefixDelegation": True}}, "nodeless.prefixDelegation", "true"),
+    ({"nodeless": {"podAddresses": "none"}}, "nodeless.podAddresses", "none"),
     ({"nodeless": {"amiRefreshInterval": "6m"}}, "nodeless.amiRefreshInterval", "6m"),
     ({"nodeless": {"subnetRefreshInterval": "6m"}}, "nodeless.subnetRefreshInterval", "6m"),
     ({"nodeless": {"packing": "fewest-nodes"}}, "nodeless.packing", "fewest-nodes"),

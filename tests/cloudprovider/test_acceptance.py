@@ -23,10 +23,10 @@ from nodeless.launch.resolved import Image
 from nodeless.launch.results import INSUFFICIENT_CAPACITY_CODES, read_answer
 from nodeless.launch.unavailable import Unavailable, exclude_offerings
 from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER
-from nodeless.model.pools import NodeClass, SelectorTerm
+from nodeless.model.pools import Kubelet, NodeClass, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import PODS
-from tests.cloudprovider.conftest import World, a_provider
+from tests.cloudprovider.conftest import SETTINGS, World, a_provider
 from tests.cloudprovider.test_figures import M5
 from tests.cloudprovider.test_fleet_errors import Clock
 from tests.cloudprovider.test_provider import NODE_CLASS, POOL, launched, made_by, the_claim, the_pool
@@ -206,6 +206,38 @@ async def test_aws_4_2_a_large_node_leaves_to_plans_the_addresses_that_nobody_ho
     # The node and the one pod that it is for hold two; it has room for many more than there are.
     assert left.free_addresses == 251 - 2
     assert left.unpromised == 251 - made.capacity[PODS] < 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "taken"),
+    [
+        ({}, 2),
+        ({"pods_in_subnets": False}, 1),
+        ({"cluster_dns": "fd00::a"}, 1),
+        ({"cluster_dns": "10.0.0.10"}, 2),
+    ],
+)
+async def test_aws_4_2_where_pods_take_no_addresses_of_the_subnet_a_node_takes_one(
+    aws: LocalAws, world: World, settings: dict[str, Any], taken: int
+) -> None:
+    (subnet,) = subnets_of_a_zone(aws, world, "10.0.100.0/24")
+    node_class = replace(NODE_CLASS, subnets=(SelectorTerm(ids=(subnet,)),))
+    pool = the_pool("r5.24xlarge")
+    async with a_provider(settings=replace(SETTINGS, **settings)) as provider:
+        made = await provider.launch(the_claim("default-abcde", pool), pool, node_class)
+        resolved = await provider.resolve(node_class)
+    assert resolved.pods_take_addresses is (taken == 2)
+    (left,) = resolved.subnets
+    assert left.free_addresses == 251 - taken
+    assert left.promised == (made.capacity[PODS] - 2 if taken == 2 else 0)
+
+
+async def test_aws_4_2_pods_of_a_kubelet_whose_dns_is_ipv6_take_no_addresses_of_subnets(
+    aws: LocalAws, world: World
+) -> None:
+    node_class = replace(NODE_CLASS, kubelet=Kubelet(cluster_dns=("fd00::a",)))
+    async with a_provider() as provider:
+        assert not (await provider.resolve(node_class)).pods_take_addresses
 
 
 async def test_aws_4_2_a_promise_ends_with_what_ec2_tells_and_is_not_given_back_twice(

@@ -36,6 +36,7 @@ TABLE = [
     ("aws.enableENILimitedPodDensity", "enable_eni_limited_pod_density", True, "0", False, "off"),
     ("nodeless.reservedENIs", "reserved_interfaces", 0, "1", 1, "-1"),
     ("nodeless.prefixDelegation", "prefix_delegation", False, "true", True, "yes"),
+    ("nodeless.podAddresses", "pod_addresses", "subnet", "none", "none", "pods"),
     ("aws.isolatedVPC", "isolated_vpc", False, "true", True, "maybe"),
     ("nodeless.clusterCABundle", "cluster_ca_bundle", "", AUTHORITY, AUTHORITY, "Q0E="),
     ("nodeless.eksControlPlane", "eks_control_plane", True, "false", False, "maybe"),

@@ -220,6 +220,7 @@ def test_aws_4_2_a_launch_is_thought_to_take_the_room_for_pods_of_the_smallest_t
     assert subnets["us-east-1a"].id == "subnet-2"
     assert predicted_addresses(candidates.types, subnets) == {"subnet-2": 11, "subnet-b": 29}
     assert predicted_addresses(candidates.types, subnets, 3) == {"subnet-2": 33, "subnet-b": 87}
+    assert predicted_addresses(candidates.types, subnets, 3, of_pods=False) == {"subnet-2": 3, "subnet-b": 3}
     del subnets["us-east-1b"]
     assert predicted_addresses(candidates.types, subnets) == {"subnet-2": 11}
 

@@ -201,6 +201,32 @@ def test_no_more_pods_are_planned_than_there_are_addresses_for(packing):
     assert "IP addresses" in str(result.refusals[0])
 
 
+def of_nodes_alone(**free):
+    """Subnets of which pods take no addresses."""
+    return {
+        key: tuple(replace(room, pods_take_addresses=False) for room in rooms)
+        for key, rooms in subnets(**free).items()
+    }
+
+
+@BOTH
+def test_where_pods_take_no_addresses_of_subnets_nodes_alone_are_counted(packing):
+    types = (instance_type("big", 16, 64, price=1.0),)
+    policy = Policy(packing=packing, subnets=of_nodes_alone(z1=1, z2=1, z3=0))
+    result = plan(pods(40, "700m"), ANY, types=types, policy=policy)
+    assert not result.refusals
+    assert sorted(node.alternatives[0].offering.zone for node in result.new_nodes) == ["z1", "z2"]
+    too_many = plan(pods(50, "700m"), ANY, types=types, policy=policy)
+    assert len(too_many.new_nodes) == 2
+    assert set(codes(too_many)) == {"CapacityExhausted"}
+    assert "no subnet in z1, z2, z3 has free IP addresses for a node;" in str(too_many.refusals[0])
+
+
+def test_one_address_for_each_pod_is_plenty_where_pods_take_none():
+    plenty = of_nodes_alone(z1=40, z2=40, z3=40)
+    assert plan(pods(40), ANY, policy=Policy(subnets=plenty)) == plan(pods(40), ANY, policy=Policy())
+
+
 def test_addresses_of_a_subnet_are_shared_by_the_pools_that_use_it():
     first, second = ANY, pool("second", needs("team", "In", "b"))
     room = (SubnetRoom("subnet-1", "z1", 5),)

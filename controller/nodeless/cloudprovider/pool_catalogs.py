@@ -74,7 +74,13 @@ async def pool_subnets(
         except (PoolUnusable, CloudError):
             continue
         subnets[key] = tuple(
-            SubnetRoom(subnet.id, subnet.zone, 0 if subnet.full else subnet.free_addresses, subnet.zone_id)
+            SubnetRoom(
+                subnet.id,
+                subnet.zone,
+                0 if subnet.full else subnet.free_addresses,
+                subnet.zone_id,
+                resolved.pods_take_addresses,
+            )
             for subnet in resolved.subnets
         )
     return subnets

@@ -57,15 +57,16 @@ def overrides(
 
 
 def predicted_addresses(
-    types: Iterable[Candidate], subnets: Mapping[str, Subnet], count: int = 1
+    types: Iterable[Candidate], subnets: Mapping[str, Subnet], count: int = 1, *, of_pods: bool = True
 ) -> dict[str, int]:
     """How many addresses so many nodes may take in each zone, by subnet id: one for each pod that has room.
 
-    They are thought to become the smallest of the types that the zone sells (Karpenter's prediction).
+    Where pods take none, one for each node. They are thought to become the smallest of the types that the
+    zone sells (Karpenter's prediction).
     """
     least: dict[str, int] = {}
     for candidate in types:
-        pods = candidate.instance_type.capacity.get(PODS, 0)
+        pods = candidate.instance_type.capacity.get(PODS, 0) if of_pods else 1
         for offering in candidate.offerings:
             if offering.zone in subnets:
                 chosen = subnets[offering.zone].id

@@ -60,6 +60,19 @@ class Cluster:
     service_cidr: str = ""
 
 
+def first_dns(kubelet: Kubelet | None, cluster: Cluster) -> str:
+    """The first DNS address for pods: the kubelet's, if it has one, else the cluster's."""
+    return kubelet.cluster_dns[0] if kubelet is not None and kubelet.cluster_dns else cluster.dns
+
+
+def is_ipv6(address: str) -> bool:
+    """Whether a text is an IPv6 address."""
+    try:
+        return ipaddress.ip_address(address).version == 6
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
     """All that goes into the user data of one kind of node; `custom` is the node class's own text."""
@@ -83,15 +96,12 @@ class Bootstrap:
     @property
     def cluster_dns(self) -> str:
         """The first DNS address for pods: the pool's, else the cluster's."""
-        return self.kubelet.cluster_dns[0] if self.kubelet.cluster_dns else self.cluster.dns
+        return first_dns(self.kubelet, self.cluster)
 
     @property
     def ipv6(self) -> bool:
         """Whether pods have IPv6 addresses, told by the address of their DNS."""
-        try:
-            return ipaddress.ip_address(self.cluster_dns).version == 6
-        except ValueError:
-            return False
+        return is_ipv6(self.cluster_dns)
 
     @property
     def max_pods(self) -> int | None:

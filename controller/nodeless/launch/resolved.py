@@ -62,6 +62,8 @@ class ResolvedNodeClass:
     reservations: tuple[CapacityReservation, ...] = ()
     """Those that its instances may be bought from, sorted by id."""
     placement_group: PlacementGroup | None = None
+    pods_take_addresses: bool = True
+    """Whether pods take IPv4 addresses of the subnets, as nodes do."""
 
     @property
     def zones(self) -> frozenset[str]:

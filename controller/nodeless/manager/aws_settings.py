@@ -2,7 +2,7 @@
 
 from nodeless.cloudprovider.aws import AwsSettings
 from nodeless.cloudprovider.billing.terms import bill_terms
-from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.settings import OF_SUBNETS, GlobalSettings
 
 
 def aws_settings(
@@ -33,6 +33,7 @@ def aws_settings(
         pod_eni=settings.enable_pod_eni,
         reserved_interfaces=settings.reserved_interfaces,
         prefix_delegation=settings.prefix_delegation,
+        pods_in_subnets=settings.pod_addresses == OF_SUBNETS,
         dry_runs=not settings.disable_dry_run,
         zonal_shift=settings.zonal_shift,
         isolated_vpc=settings.isolated_vpc,

@@ -14,6 +14,8 @@ class SubnetRoom:
     """IP addresses that nobody holds, as far as is known; may be negative for a moment."""
     zone_id: str = ""
     """Id of the zone, the same in every account; empty: not known."""
+    pods_take_addresses: bool = True
+    """Whether pods take IPv4 addresses of it, too; False: nodes alone do."""
 
 
 def capped(

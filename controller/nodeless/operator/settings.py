@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 SETTINGS_NAME = "karpenter-global-settings"
 #: Karpenter v1 names its feature gates in one variable: `Drift=true,SpotToSpotConsolidation=false`.
 FEATURE_GATES = "FEATURE_GATES"
+#: Of `nodeless.podAddresses`: pods have addresses of their node's subnet.
+OF_SUBNETS = "subnet"
 _SETTING = "setting"
 _STRINGS_ONLY = "the values of a ConfigMap are strings: write it in quotes, or as a block after |"
 
@@ -188,6 +190,11 @@ class GlobalSettings:
         "nodeless.prefixDelegation", boolean, "false", "NODELESS_PREFIX_DELEGATION",
         "Set this if the VPC CNI assigns address prefixes. A Nitro instance then takes up to 110 pods if it "
         "has at most 30 vCPUs, otherwise up to 250.")
+    pod_addresses: str = _setting(
+        "nodeless.podAddresses", one_of(OF_SUBNETS, "none"), OF_SUBNETS, "",
+        "Whether pods take IPv4 addresses of their node's subnet: subnet (as the VPC CNI assigns them), or "
+        "none (with custom networking, or with another CNI). With none, and in IPv6 clusters, plans count "
+        "one address for each node.")
     isolated_vpc: bool = _setting(
         "aws.isolatedVPC", boolean, "false", "ISOLATED_VPC",
         "The VPC cannot reach the Pricing API. nodeless uses the bundled on-demand prices.", live=False)

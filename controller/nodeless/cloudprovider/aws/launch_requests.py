@@ -200,7 +200,12 @@ class LaunchRequestBuilder:
                 hint="select subnets in more zones",
             )
         labels = placement_labels(launch_request.claim.requirements, launch_request.resolved.placement_group)
-        addresses = predicted_addresses(candidates.types, subnets, len(launch_request.claims))
+        addresses = predicted_addresses(
+            candidates.types,
+            subnets,
+            len(launch_request.claims),
+            of_pods=launch_request.resolved.pods_take_addresses,
+        )
         return Prepared(
             candidates, request, tags, templates, image_ids, labels, launch_request.zone_ids, addresses
         )

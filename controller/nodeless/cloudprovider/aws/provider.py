@@ -150,6 +150,7 @@ class AwsProvider:
         """Have other settings from the next call on; the cluster, its region and its prices stay."""
         self._profiles.settings = settings
         self._resolver.tags = settings.tags
+        self._resolver.pods_in_subnets = settings.pods_in_subnets
         self._tell_faults(settings.bill.book.faults)
         self._catalogs.settings = settings
         self._preparer.settings = settings
@@ -305,8 +306,10 @@ class AwsProvider:
             for instance_type in launch_request.instance_types
         }
         for claim, made in zip(launch_request.claims, answer.instances, strict=False):
-            holds = 1 + claim.requests.get(PODS, 0)
-            self._subnets.record_launch(made.subnet_id, holds, pods.get(made.instance_type, 0))
+            holds, most = 1, 1
+            if launch_request.resolved.pods_take_addresses:
+                holds, most = 1 + claim.requests.get(PODS, 0), pods.get(made.instance_type, 0)
+            self._subnets.record_launch(made.subnet_id, holds, most)
             if made.reservation is not None:
                 self._reservations.take(made.reservation.reservation)
 

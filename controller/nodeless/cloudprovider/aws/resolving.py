@@ -11,7 +11,7 @@ from nodeless.cloudprovider.aws.placement_groups import PlacementGroups
 from nodeless.cloudprovider.aws.security_groups import SecurityGroups
 from nodeless.cloudprovider.aws.subnets import Subnets
 from nodeless.launch.checking import Fault, node_class_faults
-from nodeless.launch.kubelet_arguments import Cluster
+from nodeless.launch.kubelet_arguments import Cluster, first_dns, is_ipv6
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.model.pools import NodeClass
 
@@ -43,6 +43,8 @@ class Resolver:
         self._images = images
         #: Tags that the controller's settings give everything.
         self.tags: Mapping[str, str] = {}
+        #: Whether pods have addresses of their node's subnet; never so where they have IPv6 addresses.
+        self.pods_in_subnets = True
 
     async def resolve(
         self, node_class: NodeClass, version: str, cluster: Cluster, *, refresh: bool = False
@@ -76,7 +78,16 @@ class Resolver:
         assert not isinstance(reservations, BaseException)  # noqa: S101
         assert not isinstance(placement, BaseException)  # noqa: S101
         names = self._security_groups.names(groups)
-        return ResolvedNodeClass(subnets, groups, images, profile, names, reservations, placement)
+        return ResolvedNodeClass(
+            subnets,
+            groups,
+            images,
+            profile,
+            names,
+            reservations,
+            placement,
+            pods_take_addresses=self.pods_in_subnets and not is_ipv6(first_dns(node_class.kubelet, cluster)),
+        )
 
     def expire(self, node_class: NodeClass, version: str) -> None:
         """Ask AWS again at the next call for what a class selects: something of it was not there."""

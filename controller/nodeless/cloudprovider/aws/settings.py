@@ -33,6 +33,8 @@ class AwsSettings:
     """Network interfaces of each node that are kept from the VPC CNI."""
     prefix_delegation: bool = False
     """The VPC CNI takes prefixes of addresses, so that nodes hold more pods."""
+    pods_in_subnets: bool = True
+    """Pods have IPv4 addresses of their node's subnet."""
     isolated_vpc: bool = False
     """No route to the Pricing API: on-demand prices stay the bundled ones."""
     dry_runs: bool = True

@@ -8,7 +8,7 @@ A node takes an address of its subnet, and each of its pods another. While every
 one node for each pod, nobody needs to count. Where a zone may run short, every node of the pool is
 bound to a subnet when it is opened, and takes no more pods than that has addresses for. Pods on
 nodes that exist, and daemons, are not counted: a node holds addresses ahead of its pods, and most
-daemons use the node's own.
+daemons use the node's own. Where pods have IPv6 addresses, or get theirs elsewhere, nodes alone are counted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,6 +72,8 @@ class ReservationManager:
         self._reserved: dict[str, tuple[ReservationOption, ...]] = {}
         self._scarce: dict[str, tuple[SubnetRoom, ...]] = {}
         self._left: dict[str, int] = {}
+        #: Ids of the subnets of which pods take no address.
+        self._nodes_alone: set[str] = set()
         self._ways: dict[InFlightNodeClaim, ReservationOption] = {}
         self._bound: dict[tuple[NodeRequirements, tuple[Requirement, ...]], NodeRequirements | None] = {}
         for table in tables:
@@ -81,6 +83,7 @@ class ReservationManager:
             if rooms and not _ample(rooms, pods):
                 self._scarce[key] = rooms
                 self._left.update((room.id, max(room.free_addresses, 0)) for room in rooms)
+                self._nodes_alone.update(room.id for room in rooms if not room.pods_take_addresses)
         for claim in claims if self._slots else ():
             self._hold(claim)
 
@@ -119,7 +122,7 @@ class ReservationManager:
 
     def room(self, way: ReservationOption) -> int:
         """How many pods may run on a fresh node that is got this way."""
-        return self._left[way.subnet] - 1 if way.subnet else _ENDLESS
+        return self._pods_of(way.subnet, nodes=1)
 
     def opened(self, node: InFlightNodeClaim, way: ReservationOption) -> None:
         """A node is got this way."""
@@ -142,13 +145,18 @@ class ReservationManager:
 
     def takes(self, node: InFlightNodeClaim) -> int:
         """How many pods more there are addresses for on an open node."""
-        subnet = self.way_of(node).subnet
-        return self._left[subnet] if subnet else _ENDLESS
+        return self._pods_of(self.way_of(node).subnet, nodes=0)
+
+    def _pods_of(self, subnet: str, *, nodes: int) -> int:
+        """How many pods a subnet has addresses for beside so many nodes more."""
+        if not subnet or (subnet in self._nodes_alone and self._left[subnet] >= nodes):
+            return _ENDLESS
+        return self._left[subnet] - nodes
 
     def filled(self, node: InFlightNodeClaim, pods: int) -> None:
         """So many pods were put on an open node."""
         subnet = self.way_of(node).subnet
-        if subnet:
+        if subnet and subnet not in self._nodes_alone:
             self._left[subnet] -= pods
 
     def fixed(self, node: InFlightNodeClaim) -> bool:
@@ -164,11 +172,12 @@ class ReservationManager:
         ):
             return None
         if table.pool.key in self._scarce and not self._roomiest(table.pool.key):
-            zones = ", ".join(sorted({room.zone for room in self._scarce[table.pool.key]}))
-            return (
-                f"no subnet in {zones} has free IP addresses for a node and a pod; "
-                "hint: add subnets to the node class"
+            rooms = self._scarce[table.pool.key]
+            zones = ", ".join(sorted({room.zone for room in rooms}))
+            needed = (
+                "for a node and a pod" if any(room.pods_take_addresses for room in rooms) else "for a node"
             )
+            return f"no subnet in {zones} has free IP addresses {needed}; hint: add subnets to the node class"
         if self._reserved[table.pool.key] and not any(self._slots.values()):
             names = ", ".join(way.reservation for way in self._reserved[table.pool.key])
             return f"reservations {names} are used up; hint: allow on-demand or spot beside reserved"
@@ -179,7 +188,9 @@ class ReservationManager:
         best: dict[str, SubnetRoom] = {}
         for room in sorted(self._scarce[pool], key=lambda room: (-self._left[room.id], room.id)):
             best.setdefault(room.zone, room)
-        return [room for _, room in sorted(best.items()) if self._left[room.id] > 1]
+        return [
+            room for _, room in sorted(best.items()) if self._left[room.id] >= 1 + room.pods_take_addresses
+        ]
 
     def _reservations(self, table: PoolTable) -> tuple[ReservationOption, ...]:
         ways = {}
@@ -219,4 +230,5 @@ def _ample(rooms: Sequence[SubnetRoom], pods: int) -> bool:
     most: dict[str, int] = {}
     for room in rooms:
         most[room.zone] = max(room.free_addresses, most.get(room.zone, 0))
-    return all(free >= 2 * pods for free in most.values())
+    of_each = 1 + any(room.pods_take_addresses for room in rooms)
+    return all(free >= of_each * pods for free in most.values())
