@@ -96,6 +96,36 @@ def test_where_pods_have_ipv6_addresses_the_first_interface_has_one_that_stays()
     assert "NetworkInterfaces" not in older
 
 
+def test_in_an_ipv6_cluster_prefixes_are_ipv6_prefixes() -> None:
+    (primary,) = data_of(dns="fd00::10", ipv4_prefixes=2)["NetworkInterfaces"]
+    assert primary["Ipv6PrefixCount"] == 2
+    assert "Ipv4PrefixCount" not in primary
+
+
+@pytest.mark.parametrize(
+    ("dns", "addresses"),
+    [
+        ("10.100.0.10", {"Ipv4PrefixCount": 2}),
+        ("fd00::10", {"Ipv6PrefixCount": 2, "Ipv6AddressCount": 1, "PrimaryIpv6": True}),
+    ],
+)
+def test_every_interface_but_those_for_efa_alone_has_prefixes_and_ipv6_addresses(
+    dns: str, addresses: dict[str, Any]
+) -> None:
+    """As in Karpenter: EC2 refuses addresses of interfaces for EFA alone."""
+    wanted = (NetworkInterface(0, 0), NetworkInterface(0, 1, efa_only=True), NetworkInterface(1, 0))
+    names = {"Ipv4PrefixCount", "Ipv6PrefixCount", "Ipv6AddressCount", "PrimaryIpv6"}
+
+    def of_each(data: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {name: value for name, value in interface.items() if name in names}
+            for interface in data["NetworkInterfaces"]
+        ]
+
+    assert of_each(data_of(dns=dns, ipv4_prefixes=2, network_interfaces=wanted)) == [addresses, {}, addresses]
+    assert of_each(data_of(dns=dns, ipv4_prefixes=2, efa=3)) == [addresses] * 3
+
+
 def test_processor_enclaves_and_the_speed_of_a_snapshot() -> None:
     data = data_of(
         cpu_options=CpuOptions(4, 1, nested_virtualization=True),

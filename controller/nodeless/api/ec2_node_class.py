@@ -171,7 +171,7 @@ class Ec2NodeClassSpec(Definition):
     associate_public_ip_address: bool | None = field(default=None, name="associatePublicIPAddress")
     """Whether instances get a public address; absent: as the subnet says."""
     ip_prefix_count: Annotated[Int32, Meta(ge=0)] | None = field(default=None, name="ipPrefixCount")
-    """How many IPv4 prefixes the first network interface gets."""
+    """How many prefixes each network interface gets, IPv6 ones in an IPv6 cluster; none if `efa-only`."""
     placement_group_selector: (
         Annotated[
             PlacementGroupSelector,

@@ -23,8 +23,11 @@ def network_interfaces(
         ipv6: Pods have IPv6 addresses.
         efa: EFA interfaces that the pods ask for; each is on a network card of its own.
     """
-    primary = _primary(node_class, ipv6=ipv6)
-    if not (primary or node_class.network_interfaces or node_class.connection_tracking or efa):
+    public = (
+        {} if node_class.public_address is None else {"AssociatePublicIpAddress": node_class.public_address}
+    )
+    addresses = _addresses(node_class, ipv6=ipv6)
+    if not (public or addresses or node_class.network_interfaces or node_class.connection_tracking or efa):
         return []
     listed = node_class.network_interfaces or _ONE
     if efa and not node_class.network_interfaces:
@@ -32,7 +35,7 @@ def network_interfaces(
     tracking = _tracking_member(node_class.connection_tracking)
     if len(listed) > 1:
         # EC2 refuses it beside more than one interface; the subnet decides then.
-        primary.pop("AssociatePublicIpAddress", None)
+        public = {}
     ordinary = "efa" if efa and not node_class.network_interfaces else "interface"
     return [
         {
@@ -42,21 +45,20 @@ def network_interfaces(
             "Groups": sorted(groups),
             "DeleteOnTermination": True,
             **tracking,
-            **(primary if (interface.card, interface.device) == (0, 0) else {}),
+            **(public if (interface.card, interface.device) == (0, 0) else {}),
+            **({} if interface.efa_only else addresses),
         }
         for interface in listed
     ]
 
 
-def _primary(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
-    """What only the first interface has."""
-    wanted: dict[str, Any] = {
-        "AssociatePublicIpAddress": node_class.public_address,
-        "Ipv4PrefixCount": node_class.ipv4_prefixes or None,
-    }
-    if ipv6 and node_class.reference.kind == EC2_NODE_CLASS:
-        wanted |= {"Ipv6AddressCount": 1, "PrimaryIpv6": True}
-    return {name: value for name, value in wanted.items() if value is not None}
+def _addresses(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
+    """What each interface has that has IP addresses; prefixes are of the family of pods' addresses."""
+    of_ipv6 = ipv6 and node_class.reference.kind == EC2_NODE_CLASS
+    addresses: dict[str, Any] = {"Ipv6AddressCount": 1, "PrimaryIpv6": True} if of_ipv6 else {}
+    if node_class.ipv4_prefixes:
+        addresses["Ipv6PrefixCount" if of_ipv6 else "Ipv4PrefixCount"] = node_class.ipv4_prefixes
+    return addresses
 
 
 def _tracking_member(wanted: ConnectionTracking | None) -> Mapping[str, Any]:
