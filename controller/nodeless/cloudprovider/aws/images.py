@@ -6,6 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import structlog
+
 from nodeless.cloudprovider import CloudUnavailable, NodeClassUnresolved
 from nodeless.cloudprovider.aws.caching import Cache, Clock
 from nodeless.cloudprovider.aws.errors import AwsCallRefused, shorten_text
@@ -36,8 +38,11 @@ _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 class Images:
     """Finds images, in order of preference."""
 
-    def __init__(self, session: AwsSession, clock: Clock) -> None:
+    def __init__(self, session: AwsSession, clock: Clock, log: Any = None) -> None:
         self._session = session
+        self._log = log if log is not None else structlog.get_logger("aws")
+        #: SSM parameters that were logged as missing, by the key of the node class that names them.
+        self._missing: dict[str, list[str]] = {}
         self._clock = clock
         self._selected: Cache[tuple[Image, ...]] = Cache(clock, _SELECTED_FRESH, _SELECTED_USABLE)
         self._default: Cache[tuple[Image, ...]] = Cache(clock, _DEFAULT_FRESH, _DEFAULT_USABLE)
@@ -111,8 +116,14 @@ class Images:
     async def _fetch_selected(self, node_class: NodeClass) -> tuple[Image, ...]:
         found: dict[str, Image] = {}
         useless: list[str] = []
+        missing: list[str] = []
         for term in node_class.images:
-            request = image_request(await self._session.run(partial(self._with_ids, node_class, term)))
+            named, gone = await self._session.run(partial(self._with_ids, term))
+            missing += gone
+            if gone and not named.ids:
+                # Without an id the term would select by what else it says, or all images.
+                continue
+            request = image_request(named)
             for record in await self._session.pages("ec2", "describe_images", request, "Images"):
                 image = read_image(record, self._clock())
                 if image is not None:
@@ -127,17 +138,36 @@ class Images:
                 "select images of architecture x86_64 or arm64 in state available",
                 IMAGES_NOT_FOUND,
             )
+        if not found and missing:
+            raise NodeClassUnresolved(
+                node_class.reference,
+                "amiSelectorTerms",
+                f"there is no SSM parameter {', '.join(missing)}",
+                "correct ssmParameter in spec.amiSelectorTerms",
+                IMAGES_NOT_FOUND,
+            )
         if not found:
             raise nothing_selected(
                 node_class, "amiSelector", node_class.images, "images", self._session.region
             )
+        self._report_missing(node_class, missing)
         return in_order(found.values())
 
-    def _with_ids(self, node_class: NodeClass, term: SelectorTerm) -> SelectorTerm:
-        """The term with the ids that its SSM parameters hold."""
+    def _report_missing(self, node_class: NodeClass, parameters: list[str]) -> None:
+        """Log SSM parameters that do not exist, once for as long as they are the same."""
+        if parameters and self._missing.get(node_class.key) != parameters:
+            names = ", ".join(parameters)
+            self._log.warning(
+                f"{node_class.reference}: there is no SSM parameter {names}; images of other terms are used; "
+                "hint: correct ssmParameter in spec.amiSelectorTerms"
+            )
+        self._missing[node_class.key] = parameters
+
+    def _with_ids(self, term: SelectorTerm) -> tuple[SelectorTerm, list[str]]:
+        """The term with the ids that its SSM parameters hold, and those of these that do not exist."""
         if not term.parameters:
-            return term
-        ids = []
+            return term, []
+        ids, missing = [], []
         with self._session.borrow_client("ssm") as client:
             for name in term.parameters:
                 try:
@@ -145,15 +175,10 @@ class Images:
                 except AwsCallRefused as error:
                     if error.code != "ParameterNotFound":
                         raise
-                    raise NodeClassUnresolved(
-                        node_class.reference,
-                        "amiSelectorTerms",
-                        f"there is no SSM parameter {name}",
-                        "correct ssmParameter in spec.amiSelectorTerms",
-                        IMAGES_NOT_FOUND,
-                    ) from error
+                    missing.append(name)
+                    continue
                 ids.append(answer["Parameter"]["Value"])
-        return replace(term, ids=(*term.ids, *ids), parameters=())
+        return replace(term, ids=(*term.ids, *ids), parameters=()), missing
 
 
 def _default_key(node_class: NodeClass, version: str) -> tuple[str, str, str]:

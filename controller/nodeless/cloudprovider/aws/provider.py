@@ -116,7 +116,7 @@ class AwsProvider:
         self._subnets = Subnets(self._session, clock, self._shifts.is_closed)
         self._profiles = InstanceProfiles(self._session, clock, settings, reads_only=reads_only)
         self._reservations = CapacityReservations(self._session, clock)
-        self._images = Images(self._session, clock)
+        self._images = Images(self._session, clock, self._log)
         self._resolver = Resolver(
             self._subnets,
             SecurityGroups(self._session, clock),
