@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nodeless.launch.al2023 import kubelet_configuration
 from nodeless.launch.kubelet_arguments import (
     Bootstrap,
     Cluster,
@@ -308,6 +309,17 @@ def test_aws_5_6_every_kubelet_setting_of_al2023_has_its_name() -> None:
             {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
         ],
     }
+
+
+def test_al2023_is_told_all_addresses_of_the_dns() -> None:
+    """As in Karpenter: with a cache on the node, the cluster's own DNS is the second."""
+    both = Kubelet(cluster_dns=("169.254.20.10", "172.20.0.10"))
+    cluster = Cluster("demo", "https://demo.example", dns="172.20.0.10")
+    dns = [
+        kubelet_configuration(Bootstrap(cluster, {}, (), kubelet))["clusterDNS"]
+        for kubelet in (both, Kubelet())
+    ]
+    assert dns == [["169.254.20.10", "172.20.0.10"], ["172.20.0.10"]]
 
 
 def test_aws_5_6_the_arguments_of_al2_stand_in_karpenters_order() -> None:

@@ -49,7 +49,7 @@ class Ec2Kubelet(Definition):
     """Settings of the kubelet on nodes of this class."""
 
     cluster_dns: list[str] | None = field(default=None, name="clusterDNS")
-    """Addresses of the cluster's DNS; the first one is used. Default: the kube-dns Service."""
+    """Addresses of the cluster's DNS; all AMI families but AL2023 use the first one. Default: kube-dns."""
     max_pods: Annotated[Int32, Meta(ge=0)] | None = None
     """Most pods that a node runs."""
     pods_per_core: Annotated[Int32, Meta(ge=0)] | None = None

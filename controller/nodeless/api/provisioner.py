@@ -25,7 +25,7 @@ class KubeletConfiguration(Definition):
     """Settings of the kubelet on the pool's nodes."""
 
     cluster_dns: list[str] | None = field(default=None, name="clusterDNS")
-    """Addresses of the cluster's DNS; the first one is used. Default: the kube-dns Service."""
+    """Addresses of the cluster's DNS; all AMI families but AL2023 use the first one. Default: kube-dns."""
     container_runtime: str | None = None
     """Container runtime of the nodes; containerd when not given."""
     max_pods: Annotated[Int32, Meta(ge=0)] | None = None

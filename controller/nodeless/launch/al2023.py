@@ -113,7 +113,8 @@ def kubelet_configuration(bootstrap: Bootstrap) -> dict[str, Any]:
     kubelet = bootstrap.kubelet
     grace = {key: go_duration(text) for key, text in kubelet.eviction_soft_grace_period}
     configuration: dict[str, Any] = {
-        "clusterDNS": [bootstrap.cluster_dns] if bootstrap.cluster_dns else None,
+        "clusterDNS": list(kubelet.cluster_dns)
+        or ([bootstrap.cluster.dns] if bootstrap.cluster.dns else None),
         "maxPods": bootstrap.max_pods,
         "podsPerCore": kubelet.pods_per_core,
         "systemReserved": dict(sorted(kubelet.system_reserved)) or None,
