@@ -8,6 +8,7 @@ different versions say nothing about each other.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from nodeless.model.labels import (
     NODE_CLASS_HASH,
@@ -18,7 +19,7 @@ from nodeless.model.labels import (
 from nodeless.model.pools import PROVISIONER, NodeClass, Pool
 
 #: Change it whenever the digests of unchanged objects would change.
-HASH_VERSION = "nodeless-2"
+HASH_VERSION = "nodeless-3"
 #: What is compared with the cloud's answer instead, or says nothing about nodes.
 _NOT_STATIC = frozenset(
     (
@@ -34,8 +35,11 @@ _NOT_STATIC = frozenset(
         "image_release",
         "capacity_reservations",
         "placement_group",
+        "ipv4_prefixes",
     )
 )
+#: Lists whose order says nothing about nodes.
+_UNORDERED = frozenset(("block_devices", "network_interfaces"))
 
 
 def pool_digest(pool: Pool) -> str:
@@ -58,13 +62,17 @@ def pool_digest(pool: Pool) -> str:
 
 
 def class_digest(node_class: NodeClass) -> str:
-    """Everything of a node class but its selectors."""
+    """Everything of a node class but its selectors and what Karpenter leaves out."""
     parts = [
-        (field.name, getattr(node_class, field.name))
+        (field.name, _without_order(field.name, getattr(node_class, field.name)))
         for field in fields(node_class)
         if field.name not in _NOT_STATIC
     ]
     return _digest(parts)
+
+
+def _without_order(name: str, value: Any) -> object:
+    return tuple(sorted(value, key=repr)) if name in _UNORDERED else value
 
 
 def digests(pool: Pool, node_class: NodeClass | None) -> dict[str, str]:
