@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localenv.aws import LocalAws
-from nodeless.cloudprovider import LaunchFailed, NodeClassUnresolved
+from nodeless.cloudprovider import CloudUnavailable, LaunchFailed, NodeClassUnresolved
 from nodeless.cloudprovider.aws.errors import AwsCallRefused
 from nodeless.cloudprovider.aws.instance_profiles import InstanceProfiles
 from nodeless.cloudprovider.aws.made_profiles import MadeProfiles
@@ -168,6 +168,27 @@ async def test_iam_out_of_reach_is_told_where_the_network_is_isolated(aws: Local
         # A class without a role does not wait for IAM either.
         assert await ours.delete_of(replace(OWN, role=None, instance_profile="given")) == 0
     aws.set_faults()
+
+
+async def test_a_class_with_a_role_can_be_deleted_where_the_network_is_isolated_from_iam(
+    aws: LocalAws, iam: Any
+) -> None:
+    aws.set_faults(unreachable=True)
+    async with profiles(isolated_vpc=True) as ours:
+        assert await ours.delete_of(OWN) == 0
+    async with profiles() as ours:
+        with pytest.raises(CloudUnavailable):
+            await ours.delete_of(OWN)
+    aws.set_faults(errors={"ListInstanceProfiles": {"code": "Throttling", "status": 400}})
+    async with profiles(isolated_vpc=True) as ours:
+        with pytest.raises(CloudUnavailable, match="Throttling"):
+            await ours.delete_of(OWN)
+    aws.set_faults()
+    async with profiles(isolated_vpc=True) as ours:
+        await ours.select(OWN)
+        assert standing(iam)
+        assert await ours.delete_of(OWN) == 1
+        assert not standing(iam)
 
 
 async def test_a_profile_of_somebody_else_is_left_alone(aws: LocalAws, iam: Any) -> None:

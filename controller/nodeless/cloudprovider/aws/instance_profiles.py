@@ -73,6 +73,8 @@ class InstanceProfiles:
     async def delete_of(self, node_class: NodeClass) -> int:
         """Delete all that was made for a node class, and make nothing for it any more; how many there were.
 
+        A VPC without a route to IAM keeps no class: what may have been made before stays (Karpenter v1).
+
         Raises:
             CloudError: Not all is deleted; only for a class that names a role. What another may have left
                 is the sweep's.
@@ -81,7 +83,13 @@ class InstanceProfiles:
         self._ended.add(uid)
         path = class_path(self._session.region, self.settings.cluster_name, uid)
         if node_class.role:
-            return await self._delete_under(path, (self._wanted_profile(node_class).name,))
+            try:
+                return await self._delete_under(path, (self._wanted_profile(node_class).name,))
+            except CloudUnavailable as error:
+                # With evidence IAM has answered, for example that it is throttled: then it can be reached.
+                if error.evidence or not self.settings.isolated_vpc:
+                    raise
+                return 0
         if self.settings.isolated_vpc:
             return 0
         try:
