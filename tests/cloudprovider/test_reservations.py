@@ -224,6 +224,27 @@ async def test_two_reservations_of_a_type_in_a_zone_are_used_up_one_after_the_ot
     assert found[3] is None
 
 
+async def test_what_launches_took_counts_for_all_classes_that_select_the_reservation(
+    aws: LocalAws, world: World
+) -> None:
+    identifier = reserve(aws, 3, TagSpecifications=tagged())
+    by_id, by_tag = class_with(SelectorTerm(ids=(identifier,))), class_with(*TEAM)
+    pool = the_pool("m5.large", "m5.xlarge", capacity_types=EVERYTHING)
+    clock = Clock()
+
+    async def remaining(provider: AwsProvider, node_class: NodeClass) -> int:
+        return (await provider.resolve(node_class)).reservations[0].remaining
+
+    async with a_provider(clock=clock) as provider:
+        assert await remaining(provider, by_id) == 3
+        await launched(provider, "default-aaaaa", pool, by_id)
+        await launched(provider, "default-bbbbb", pool, by_id)
+        clock.now += 30
+        # EC2 is asked for the second class: what it answers holds for the first one, too.
+        assert await remaining(provider, by_tag) == 1
+        assert await remaining(provider, by_id) == 1
+
+
 async def test_aws_7_1_of_capacity_blocks_one_is_asked_for_as_such(aws: LocalAws, world: World) -> None:
     block = aws.reserve("p5.48xlarge", "us-east-1b", endsIn=7200, tags={"team": "search"})
     pool = the_pool("p5.48xlarge", capacity_types=("reserved",))

@@ -29,7 +29,8 @@ class CapacityReservations:
         self._session = session
         self._clock = clock
         self._cache: Cache[tuple[CapacityReservation, ...]] = Cache(clock, FRESH, USABLE)
-        #: Instances launched since EC2 last told the count, by reservation.
+        #: By reservation, as EC2 last told it to whichever class: what is left, and what launches took since.
+        self._counted: dict[str, int] = {}
         self._taken: dict[str, int] = {}
         self._full_until: dict[str, float] = {}
 
@@ -64,7 +65,8 @@ class CapacityReservations:
         ended = reservation.expiring(now) or (reservation.ends is not None and reservation.ends <= now)
         if ended or self._full_until.get(reservation.id, 0.0) > now:
             return 0
-        return max(reservation.remaining - self._taken.get(reservation.id, 0), 0)
+        counted = self._counted.get(reservation.id, reservation.remaining)
+        return max(counted - self._taken.get(reservation.id, 0), 0)
 
     async def _fetch(self, terms: tuple[SelectorTerm, ...], platform: str) -> tuple[CapacityReservation, ...]:
         records = await self._of_ids([id_ for term in terms for id_ in term.ids])
@@ -77,7 +79,8 @@ class CapacityReservations:
             # An instance of another system, or on hosts of its own, cannot be bought from it.
             if record.get("InstancePlatform") == platform and record.get("Tenancy") == "default"
         }
-        for identifier in found:
+        for identifier, reservation in found.items():
+            self._counted[identifier] = reservation.remaining
             self._taken.pop(identifier, None)
         return tuple(reservation for _, reservation in sorted(found.items()))
 
