@@ -126,6 +126,13 @@ def test_every_interface_but_those_for_efa_alone_has_prefixes_and_ipv6_addresses
     assert of_each(data_of(dns=dns, ipv4_prefixes=2, efa=3)) == [addresses] * 3
 
 
+def test_connections_are_tracked_on_all_interfaces_but_those_for_efa_alone() -> None:
+    wanted = (NetworkInterface(0, 0), NetworkInterface(0, 1, efa_only=True), NetworkInterface(1, 0))
+    data = data_of(network_interfaces=wanted, connection_tracking=ConnectionTracking(3600, udp=40))
+    tracked = [each.get("ConnectionTrackingSpecification") for each in data["NetworkInterfaces"]]
+    assert tracked == [TIMEOUTS, None, TIMEOUTS]
+
+
 def test_processor_enclaves_and_the_speed_of_a_snapshot() -> None:
     data = data_of(
         cpu_options=CpuOptions(4, 1, nested_virtualization=True),

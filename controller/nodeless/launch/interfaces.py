@@ -44,9 +44,9 @@ def network_interfaces(
             "InterfaceType": "efa-only" if interface.efa_only else ordinary,
             "Groups": sorted(groups),
             "DeleteOnTermination": True,
-            **tracking,
             **(public if (interface.card, interface.device) == (0, 0) else {}),
-            **({} if interface.efa_only else addresses),
+            # EC2 refuses both for an interface that speaks EFA alone.
+            **({} if interface.efa_only else {**tracking, **addresses}),
         }
         for interface in listed
     ]
