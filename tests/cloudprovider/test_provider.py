@@ -161,6 +161,32 @@ async def test_nothing_to_be_had_is_insufficient_capacity_and_a_new_claim_succee
         assert (await launched(provider)).instance_type == "m5.large"
 
 
+async def test_a_launch_that_finds_fewer_types_than_min_values_waits_unless_they_may_be_lowered(
+    aws: LocalAws, world: World
+) -> None:
+    types = Requirement.of(INSTANCE_TYPE, "In", ["m5.large", "m5.xlarge"], min_values=2)
+    others = (each for key, each in POOL.requirements.items() if key != INSTANCE_TYPE)
+    pool = replace(POOL, requirements=Requirements([*others, types]))
+    node_class = replace(NODE_CLASS, context="fleet-1")
+    relaxed = {"karpenter.sh/nodeclaim-min-values-relaxed": "true"}
+
+    def contexts() -> list[str | None]:
+        return [call["parameters"].get("Context") for call in made_by(aws, "CreateFleet")]
+
+    async with a_provider() as provider:
+        sold_out = tuple(("m5.large", f"us-east-1{zone}", "on-demand") for zone in "abc")
+        provider.mark_unavailable(sold_out)
+        with pytest.raises(InsufficientCapacity, match="too few instance types for minValues are available"):
+            await provider.launch(the_claim("default-aaaaa", pool), pool, node_class)
+        assert contexts() == []
+        claim = replace(the_claim("default-bbbbb", pool), annotations=relaxed)
+        made = await provider.launch(claim, pool, node_class)
+        assert (made.instance_type, contexts()) == ("m5.xlarge", [None])
+        provider.use(replace(SETTINGS, best_effort_min_values=True))
+        made = await provider.launch(the_claim("default-ccccc", pool), pool, node_class)
+        assert (made.instance_type, contexts()) == ("m5.xlarge", [None, "fleet-1"])
+
+
 async def test_spot_is_taken_where_allowed_at_the_price_of_its_zone(aws: LocalAws, world: World) -> None:
     pool = the_pool("m5.large", capacity_types=("spot", "on-demand"))
     async with a_provider() as provider:

@@ -112,6 +112,21 @@ def test_aws_7_1_nothing_is_dropped_where_different_values_are_asked_for(other: 
     }
 
 
+@pytest.mark.parametrize(("key", "number"), [(INSTANCE_TYPE, 3), (INSTANCE_SIZE, 2), (ZONE, 2)])
+def test_nothing_is_launched_where_the_types_that_are_left_offer_too_few_values(
+    key: str, number: int
+) -> None:
+    """As in Karpenter with its policy Strict."""
+    left = [a_type("m5.large", on_demand=1, zones="a"), a_type("c5.large", on_demand=2, zones="a")]
+    requirements = at_least(key, number)
+    assert candidates_for(requirements, {"cpu": 1000}, left) is None
+    lowered = candidates_for(requirements, {"cpu": 1000}, left, lowers_min_values=True)
+    assert lowered is not None
+    assert names(lowered) == ["m5.large", "c5.large"]
+    another = a_type("r5.xlarge", on_demand=3, zones="b")
+    assert candidates_for(requirements, {"cpu": 1000}, [*left, another]) is not None
+
+
 def test_aws_7_1_the_sixty_offer_the_different_values_that_are_asked_for() -> None:
     types = [a_type(f"m{number}.large", on_demand=number + 1, zones="a") for number in range(70)]
     dear = [a_type("c5.xlarge", on_demand=200, zones="b"), a_type("r5.4xlarge", on_demand=100)]

@@ -9,7 +9,8 @@ The rules, in order (Karpenter's provider, `filterInstanceTypes` and `getCapacit
 5. cheapest first, at most 60
 
 Where a requirement asks for different values (`minValues`), 2 and 3 are left out, for they would take
-away what the launch is to choose from, and 5 keeps first what brings those values.
+away what the launch is to choose from, and 5 keeps first what brings those values. Where the types that are
+left offer too few of them, nothing is launched, unless minValues may be lowered.
 
 Of reserved capacity one kind is asked for at a time, the one with the cheapest offering: on-demand
 reservations, a single capacity block, or reservations that EC2 may take back. In a zone the reservation
@@ -30,7 +31,7 @@ from nodeless.model.labels import (
     RESERVED,
     SPOT,
 )
-from nodeless.model.min_values import bringing, least_values
+from nodeless.model.min_values import bringing, least_values, too_few
 from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources, fits
@@ -83,9 +84,20 @@ class Candidates:
 
 
 def candidates_for(
-    requirements: Requirements, requests: Resources, instance_types: Iterable[InstanceType]
+    requirements: Requirements,
+    requests: Resources,
+    instance_types: Iterable[InstanceType],
+    *,
+    lowers_min_values: bool = False,
 ) -> Candidates | None:
-    """The candidates of a claim with these requirements and requests; None when nothing can be had."""
+    """The candidates of a claim with these requirements and requests; None when nothing can be had.
+
+    Args:
+        requirements: Of the claim.
+        requests: What all its pods take.
+        instance_types: The catalog.
+        lowers_min_values: Fewer different values than `minValues` asks for will do.
+    """
     named = requirements.get(INSTANCE_TYPE)
     possible = [
         Candidate(instance_type, offerings)
@@ -96,16 +108,27 @@ def candidates_for(
         and instance_type.allowed_by(requirements)
         and fits(requests, instance_type.allocatable)
     ]
-    if _has(possible, RESERVED):
-        return Candidates(RESERVED, _cheapest_first(_reserved_candidates(possible), requirements))
-    if not least_values(requirements):
+    reserved = _has(possible, RESERVED)
+    if reserved:
+        possible = _reserved_candidates(possible)
+    elif not least_values(requirements):
         possible = [candidate for candidate in possible if not _exotic(candidate.instance_type)] or possible
         possible = _without_dear_spot(possible)
-    if not possible:
+    if not possible or not (lowers_min_values or _meets_min_values(possible, requirements)):
         return None
+    if reserved:
+        return Candidates(RESERVED, _cheapest_first(possible, requirements))
     capacity_type = SPOT if _has(possible, SPOT) else ON_DEMAND
     chosen = _only(possible, lambda offering: offering.capacity_type == capacity_type)
     return Candidates(capacity_type, _cheapest_first(chosen, requirements))
+
+
+def _meets_min_values(possible: Sequence[Candidate], requirements: Requirements) -> bool:
+    return all(
+        too_few((each.instance_type.values(key, each.offerings, requirements) for each in possible), number)
+        is None
+        for key, number in least_values(requirements)
+    )
 
 
 def _cheapest_first(chosen: Iterable[Candidate], requirements: Requirements) -> tuple[Candidate, ...]:

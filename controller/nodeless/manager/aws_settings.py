@@ -37,6 +37,7 @@ def aws_settings(
         dry_runs=not settings.disable_dry_run,
         zonal_shift=settings.zonal_shift,
         isolated_vpc=settings.isolated_vpc,
+        best_effort_min_values=settings.min_values_policy == "BestEffort",
         bill=bill_terms(settings),
         interruption_queue=settings.interruption_queue_name,
     )

@@ -39,7 +39,7 @@ from nodeless.launch.user_data import (
 )
 from nodeless.launch.variants import Variant, needs_efa, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import PRICE_OVERLAY_APPLIED
+from nodeless.model.labels import MIN_VALUES_RELAXED, PRICE_OVERLAY_APPLIED
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.resources import fits
@@ -55,6 +55,8 @@ class LaunchRequest:
     resolved: ResolvedNodeClass
     instance_types: tuple[InstanceType, ...]
     cluster: Cluster
+    best_effort: bool = False
+    """Fewer types than `minValues` asks for will do, as the settings say."""
 
     @property
     def claim(self) -> NodeClaim:
@@ -85,7 +87,12 @@ class LaunchRequest:
         """For the other claims; for none at all, an order that must not be launched."""
         return replace(self, claims=tuple(claim for claim in self.claims if claim.name not in names))
 
-    def candidates(self) -> Candidates | None:
+    @property
+    def min_values_relaxed(self) -> bool:
+        """Whether the plan lowered `minValues` because too few types were available."""
+        return self.claim.annotations.get(MIN_VALUES_RELAXED) == "true"
+
+    def candidates(self, *, lowers_min_values: bool = False) -> Candidates | None:
         """What would do for each of the claims at this moment."""
         requests = {tuple(sorted(claim.requests.items())): claim.requests for claim in self.claims[1:]}
         roomy = (
@@ -93,7 +100,12 @@ class LaunchRequest:
             for instance_type in self.instance_types
             if all(fits(r, instance_type.allocatable) for r in requests.values())
         )
-        return candidates_for(self.claim.requirements, self.claim.requests, roomy)
+        return candidates_for(
+            self.claim.requirements,
+            self.claim.requests,
+            roomy,
+            lowers_min_values=lowers_min_values or self.best_effort or self.min_values_relaxed,
+        )
 
 
 class LatestCandidates:
@@ -171,9 +183,15 @@ class LaunchRequestBuilder:
         """
         candidates = launch_request.candidates()
         if candidates is None:
+            some = launch_request.candidates(lowers_min_values=True) is not None
+            what = (
+                "too few instance types for minValues are"
+                if some
+                else "no instance type that the NodeClaim allows is"
+            )
             raise InsufficientCapacity(
                 launch_request.title,
-                "no instance type that the NodeClaim allows is available now",
+                f"{what} available now",
                 hint="nodeless tries sold-out offerings again after three minutes; "
                 "allow more instance types, zones or capacity types",
             )
@@ -190,7 +208,8 @@ class LaunchRequestBuilder:
             tags,
             token=client_token(self.settings.cluster_name, launch_request.names, attempt),
             count=len(launch_request.claims),
-            context=launch_request.node_class.context,
+            # A context asks EC2 for more of its choice than few types leave (Karpenter).
+            context=None if launch_request.min_values_relaxed else launch_request.node_class.context,
             prioritized=prioritized,
         )
         if request is None:

@@ -438,7 +438,8 @@ class AwsProvider:
         known = await self._known_cluster(node_class)
         resolved = await self._resolver.resolve(node_class, known.version, known.cluster)
         types = await self._catalogs.get(pool, node_class, resolved)
-        return LaunchRequest(claims, pool, node_class, resolved, types, known.cluster)
+        best_effort = self._catalogs.settings.best_effort_min_values
+        return LaunchRequest(claims, pool, node_class, resolved, types, known.cluster, best_effort)
 
     def _read(self, record: Any) -> Instance:
         instance = read_instance(record, facts=self._types.facts(record["InstanceType"]))

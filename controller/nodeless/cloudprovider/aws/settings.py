@@ -45,6 +45,8 @@ class AwsSettings:
     """How long an answer on subnets serves."""
     zonal_shift: bool = False
     """Keep off zones that AWS shifts the cluster away from."""
+    best_effort_min_values: bool = False
+    """Launch although fewer types than a pool's `minValues` asks for are available."""
     bill: BillTerms = field(default_factory=BillTerms)
     """What a node costs besides its instance."""
     interruption_queue: str = ""
