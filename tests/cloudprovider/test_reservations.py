@@ -9,6 +9,8 @@ import pytest
 from localenv.aws import LocalAws
 from nodeless.cloudprovider import InsufficientCapacity
 from nodeless.cloudprovider.aws import AwsProvider
+from nodeless.cloudprovider.aws.capacity_reservations import of_platforms
+from nodeless.launch.resolved import Image
 from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
@@ -19,6 +21,7 @@ from nodeless.model.labels import (
     INSTANCE_TENANCY,
     RESERVED,
 )
+from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool, Reference, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 from tests.cloudprovider.conftest import World, a_provider
@@ -127,6 +130,46 @@ async def test_aws_2_7_a_reservation_that_no_node_could_use_is_not_offered(
     reserve(aws, TagSpecifications=tagged(), **members)
     async with a_provider() as provider:
         assert await sold(provider, the_pool(capacity_types=EVERYTHING), class_with(*TEAM)) == []
+
+
+@pytest.mark.parametrize(
+    ("of_image", "of_reservation"),
+    [
+        ("", "Linux/UNIX"),
+        ("Red Hat Enterprise Linux", "Red Hat Enterprise Linux"),
+        ("Red Hat Enterprise Linux with HA", "RHEL with HA"),
+        ("SUSE Linux", "SUSE Linux"),
+        ("Ubuntu Pro", "Ubuntu Pro"),
+        ("SQL Server Standard", "Linux with SQL Server Standard"),
+    ],
+)
+def test_reservations_are_used_that_are_for_the_platform_of_the_images(
+    of_image: str, of_reservation: str
+) -> None:
+    platforms = ["Linux/UNIX", "Windows", "SUSE Linux", "Ubuntu Pro", "Linux with SQL Server Standard"]
+    platforms += ["Red Hat Enterprise Linux", "RHEL with HA"]
+    found = [CapacityReservation(each, "m5.large", "us-east-1a", 1, platform=each) for each in platforms]
+    node_class = class_with(*TEAM, ami_family="Custom")
+
+    def used(*images: Image) -> list[str]:
+        return [reservation.id for reservation in of_platforms(found, node_class, images)]
+
+    assert used(Image("ami-1", platform=of_image)) == [of_reservation]
+    assert set(used(Image("ami-1", platform=of_image), Image("ami-2"))) == {of_reservation, "Linux/UNIX"}
+
+
+async def test_a_reservation_for_a_licensed_system_is_offered_to_the_class_of_its_images(
+    aws: LocalAws, world: World
+) -> None:
+    identifier = reserve(aws, 2, TagSpecifications=tagged(), InstancePlatform="Red Hat Enterprise Linux")
+    reserve(aws, 2, TagSpecifications=tagged())
+    async with a_provider() as provider:
+        resolved = await provider.resolve(class_with(*TEAM))
+        rhel = replace(resolved.images[0], platform="Red Hat Enterprise Linux")
+        selected = of_platforms(
+            await provider._reservations.select(class_with(*TEAM)), class_with(*TEAM), [rhel]
+        )
+    assert [reservation.id for reservation in selected] == [identifier]
 
 
 async def test_aws_7_1_reserved_before_spot_before_on_demand_and_back_when_it_is_used_up(

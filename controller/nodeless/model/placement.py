@@ -26,6 +26,8 @@ class CapacityReservation:
     """EC2 may take it back."""
     ends: float | None = None
     """When it ends, in seconds since the epoch; None: when its owner ends it."""
+    platform: str = ""
+    """What its instances run, in EC2's words: `Linux/UNIX`, `Red Hat Enterprise Linux` and so on."""
 
     @property
     def instances_end(self) -> float | None:

@@ -14,11 +14,16 @@ from nodeless.cloudprovider.aws.selectors import filters_of
 from nodeless.cloudprovider.aws.session import AwsSession
 from nodeless.cloudprovider.aws.subnets import FRESH, USABLE
 from nodeless.launch.families import family_of
+from nodeless.launch.resolved import Image
 from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
+from nodeless.model.bill import LINUX
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, SelectorTerm
 
 _NOT_FOUND = "InvalidCapacityReservationId.NotFound"
+_OWN_LICENSE = "Windows BYOL"
+#: Beginnings of `PlatformDetails` of images, and of `InstancePlatform` of reservations where it differs.
+_RENAMED = {"Red Hat Enterprise Linux with": "RHEL with", "SQL Server": "Linux with SQL Server"}
 _ACTIVE = {"Name": "state", "Values": ["active"]}
 
 
@@ -42,8 +47,7 @@ class CapacityReservations:
         if not terms:
             return ()
         get = self._cache.refresh if refresh else self._cache.get
-        key = _key(node_class)
-        found = await get(key, lambda: self._fetch(*key))
+        found = await get(terms, lambda: self._fetch(terms))
         return tuple(replace(reservation, remaining=self._free_slots(reservation)) for reservation in found)
 
     def take(self, reservation: str) -> None:
@@ -58,7 +62,7 @@ class CapacityReservations:
 
     def expire(self, node_class: NodeClass) -> None:
         """Ask EC2 again: a reservation that was chosen is not there."""
-        self._cache.expire(_key(node_class))
+        self._cache.expire(node_class.capacity_reservations)
 
     def _free_slots(self, reservation: CapacityReservation) -> int:
         now = self._clock()
@@ -68,7 +72,7 @@ class CapacityReservations:
         counted = self._counted.get(reservation.id, reservation.remaining)
         return max(counted - self._taken.get(reservation.id, 0), 0)
 
-    async def _fetch(self, terms: tuple[SelectorTerm, ...], platform: str) -> tuple[CapacityReservation, ...]:
+    async def _fetch(self, terms: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
         records = await self._of_ids([id_ for term in terms for id_ in term.ids])
         for term in terms:
             if not term.ids:
@@ -76,8 +80,8 @@ class CapacityReservations:
         found = {
             record["CapacityReservationId"]: _read(record)
             for record in records
-            # An instance of another system, or on hosts of its own, cannot be bought from it.
-            if record.get("InstancePlatform") == platform and record.get("Tenancy") == "default"
+            # An instance on hosts of its own cannot be bought from it.
+            if record.get("Tenancy") == "default"
         }
         for identifier, reservation in found.items():
             self._counted[identifier] = reservation.remaining
@@ -103,10 +107,23 @@ class CapacityReservations:
         )
 
 
-def _key(node_class: NodeClass) -> tuple[tuple[SelectorTerm, ...], str]:
-    """What a class asks for: its terms and the platform of its instances."""
-    windows = family_of(node_class.ami_family).windows_build
-    return node_class.capacity_reservations, "Windows" if windows else "Linux/UNIX"
+def of_platforms(
+    reservations: Iterable[CapacityReservation], node_class: NodeClass, images: Iterable[Image]
+) -> tuple[CapacityReservation, ...]:
+    """Those whose instances may boot from some of the images: EC2 reserves for one platform each."""
+    plain = "Windows" if family_of(node_class.ami_family).windows_build else LINUX
+    platforms = {_platform_of(image, plain) for image in images} or {plain}
+    return tuple(reservation for reservation in reservations if reservation.platform in platforms)
+
+
+def _platform_of(image: Image, plain: str) -> str:
+    """What a reservation for an image calls its platform; an image says it in other words (`_RENAMED`)."""
+    if not image.platform or image.platform == _OWN_LICENSE:
+        return plain
+    for of_image, of_reservation in _RENAMED.items():
+        if image.platform.startswith(of_image):
+            return of_reservation + image.platform.removeprefix(of_image)
+    return image.platform
 
 
 def _filters(term: SelectorTerm) -> list[dict[str, Any]]:
@@ -128,6 +145,7 @@ def _read(record: Mapping[str, Any]) -> CapacityReservation:
         type=record.get("ReservationType") or "default",
         match_criteria=record.get("InstanceMatchCriteria") or "open",
         owner=record.get("OwnerId", ""),
+        platform=record.get("InstancePlatform", ""),
         interruptible=bool(record.get("Interruptible")),
         ends=None if ends is None else ends.timestamp(),
     )

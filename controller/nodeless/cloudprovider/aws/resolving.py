@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from nodeless.cloudprovider import NodeClassUnresolved
-from nodeless.cloudprovider.aws.capacity_reservations import CapacityReservations
+from nodeless.cloudprovider.aws.capacity_reservations import CapacityReservations, of_platforms
 from nodeless.cloudprovider.aws.images import Images
 from nodeless.cloudprovider.aws.instance_profiles import InstanceProfiles
 from nodeless.cloudprovider.aws.placement_groups import PlacementGroups
@@ -84,7 +84,7 @@ class Resolver:
             images,
             profile,
             names,
-            reservations,
+            of_platforms(reservations, node_class, images),
             placement,
             pods_take_addresses=self.pods_in_subnets and not is_ipv6(first_dns(node_class.kubelet, cluster)),
         )
