@@ -27,7 +27,9 @@ TIMEOUTS = {"TcpEstablishedTimeout": 3600, "UdpTimeout": 40}
 _REQUEST = botocore.session.get_session().get_service_model("ec2").shape_for("CreateLaunchTemplateRequest")
 
 
-def data_of(efa: int = 0, dns: str = "10.100.0.10", **changes: Any) -> dict[str, Any]:
+def data_of(
+    efa: int = 0, dns: str = "10.100.0.10", region: str = "us-east-1", **changes: Any
+) -> dict[str, Any]:
     """`LaunchTemplateData` of a changed node class, in a form that boto3 takes."""
     made = launch_template(
         a_claim(),
@@ -39,6 +41,7 @@ def data_of(efa: int = 0, dns: str = "10.100.0.10", **changes: Any) -> dict[str,
         cluster=Cluster("demo", "https://demo.example", "Q0E=", dns, "10.100.0.0/16"),
         tags={},
         efa=efa,
+        region=region,
     )
     validate_parameters(dict(made.request), _REQUEST)
     data: dict[str, Any] = made.request["LaunchTemplateData"]
@@ -131,6 +134,15 @@ def test_connections_are_tracked_on_all_interfaces_but_those_for_efa_alone() -> 
     data = data_of(network_interfaces=wanted, connection_tracking=ConnectionTracking(3600, udp=40))
     tracked = [each.get("ConnectionTrackingSpecification") for each in data["NetworkInterfaces"]]
     assert tracked == [TIMEOUTS, None, TIMEOUTS]
+
+
+@pytest.mark.parametrize("options", [None, MetadataOptions("enabled", http_protocol_ipv6="disabled")])
+def test_isolated_regions_are_not_told_of_ipv6_for_metadata(options: MetadataOptions | None) -> None:
+    """EC2 refuses the member there."""
+    isolated = data_of(region="us-iso-east-1", metadata_options=options)["MetadataOptions"]
+    elsewhere = data_of(region="us-gov-west-1", metadata_options=options)["MetadataOptions"]
+    assert elsewhere == {**isolated, "HttpProtocolIpv6": "disabled"}
+    assert isolated["HttpEndpoint"] == "enabled"
 
 
 def test_processor_enclaves_and_the_speed_of_a_snapshot() -> None:

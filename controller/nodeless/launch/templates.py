@@ -31,6 +31,17 @@ from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, NodeClass, Pool, k
 
 NAME_PREFIX = "karpenter.k8s.aws/"
 _GIB = 2**30
+#: Regions whose EC2 refuses `HttpProtocolIpv6` (Karpenter's list).
+_NO_METADATA_IPV6 = frozenset(
+    (
+        "us-iso-east-1",
+        "us-iso-west-1",
+        "us-isob-east-1",
+        "us-isob-west-1",
+        "us-isof-east-1",
+        "us-isof-south-1",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ def launch_template(
     pods: int | None = None,
     efa: int = 0,
     reservation: Offering | None = None,
+    region: str = "",
 ) -> LaunchTemplate:
     """The template for one image; claims with equal labels and taints share it.
 
@@ -71,6 +83,7 @@ def launch_template(
         pods: The limit of pods where the node would compute another one.
         efa: EFA interfaces of the instance.
         reservation: The offering of a capacity reservation that instances are bought from.
+        region: Where; empty: any.
 
     Raises:
         nodeless.launch.user_data.UserDataError: The node class's user data does not do.
@@ -96,7 +109,7 @@ def launch_template(
         "NetworkInterfaces": interfaces,
         "UserData": encode_base64(user_data(node_class.ami_family, bootstrap)),
         "BlockDeviceMappings": _block_devices(node_class),
-        "MetadataOptions": _metadata_options(node_class, ipv6=bootstrap.ipv6),
+        "MetadataOptions": _metadata_options(node_class, ipv6=bootstrap.ipv6, region=region),
         "CpuOptions": _cpu_options(node_class),
         "EnclaveOptions": {"Enabled": True} if node_class.enclaves else {},
         "Placement": _placement(claim, resolved),
@@ -193,7 +206,14 @@ def _block_device(device: BlockDevice) -> dict[str, Any]:
     }
 
 
-def _metadata_options(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
+def _metadata_options(node_class: NodeClass, *, ipv6: bool, region: str) -> dict[str, Any]:
+    options = _wanted_metadata_options(node_class, ipv6=ipv6)
+    if region in _NO_METADATA_IPV6:
+        options.pop("HttpProtocolIpv6", None)
+    return options
+
+
+def _wanted_metadata_options(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
     given = node_class.metadata_options
     if given is None:
         return {

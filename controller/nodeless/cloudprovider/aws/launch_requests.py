@@ -154,9 +154,15 @@ class LaunchRequestBuilder:
     """Makes requests of orders; the launch templates that they name exist afterwards."""
 
     def __init__(
-        self, settings: AwsSettings, templates: LaunchTemplates, subnets: Subnets, log: Any = None
+        self,
+        settings: AwsSettings,
+        templates: LaunchTemplates,
+        subnets: Subnets,
+        log: Any = None,
+        region: str = "",
     ) -> None:
         self.settings = settings
+        self._region = region
         self._templates = templates
         self._subnets = subnets
         self._log = log if log is not None else structlog.get_logger("aws")
@@ -292,6 +298,7 @@ class LaunchRequestBuilder:
                 pods=variant.pods,
                 efa=variant.efa,
                 reservation=variant.reservation,
+                region=self._region,
             )
         except UserDataError as error:
             too_long = isinstance(error, UserDataTooLongError)

@@ -132,7 +132,9 @@ class AwsProvider:
         self._faults: tuple[str, ...] = ()
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
-        self._preparer = LaunchRequestBuilder(settings, self._templates, self._subnets, self._log)
+        self._preparer = LaunchRequestBuilder(
+            settings, self._templates, self._subnets, self._log, self._session.region
+        )
         self._dry_runs = DryRuns(self._session, self._preparer, clock)
         self._launcher = Launcher(
             self._session, self._preparer, self._instances, self._subnets, clock, self._log
