@@ -2,6 +2,7 @@
 
 import base64
 import email
+import gzip
 import json
 import tomllib
 from dataclasses import replace
@@ -172,6 +173,43 @@ def test_al2023_is_a_node_config() -> None:
 def test_the_users_part_of_al2023_comes_first_and_as_what_it_is(custom: str, kind: str) -> None:
     kinds = [each for each, _ in parts_of(user_data("AL2023", replace(PLAIN, custom=custom)))]
     assert kinds == [kind, "application/node.eks.aws"]
+
+
+ZIPPED = gzip.compress(b"#!/bin/bash\necho hello\n", mtime=0)
+MERGED = f"""MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="B"
+
+--B
+Content-Type: text/cloud-config; charset="utf-8"
+Merge-Type: list(append)+dict(recurse_array)+str()
+Content-Disposition: attachment;
+ filename="first.yaml"
+
+runcmd: [echo 5 €]
+--B
+Content-Type: application/gzip
+Content-Transfer-Encoding: base64
+
+{base64.encodebytes(ZIPPED).decode()}
+--B
+Content-Type: text/x-shellscript
+Content-Transfer-Encoding: base64
+
+{base64.b64encode(b"echo hi").decode()}
+--B--
+"""
+
+
+@pytest.mark.parametrize("family", ["AL2", "Ubuntu", "AL2023"])
+def test_parts_of_an_archive_keep_their_headers_and_what_is_no_text(family: str) -> None:
+    made = user_data(family, replace(PLAIN, custom=MERGED))
+    config, zipped, script, _ = list(email.message_from_string(made).walk())[1:]
+    assert config["Merge-Type"] == "list(append)+dict(recurse_array)+str()"
+    assert config.get_filename() == "first.yaml"
+    assert str(config.get_payload()).strip() == "runcmd: [echo 5 €]"
+    assert zipped.get_content_type() == "application/gzip"
+    assert zipped.get_payload(decode=True) == ZIPPED
+    assert script.get_payload(decode=True) in (b"echo hi", b"echo hi\n")
 
 
 def test_disks_inside_the_host_become_one_volume() -> None:

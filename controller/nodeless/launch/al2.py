@@ -21,17 +21,17 @@ def user_data(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
         nodeless.launch.shell.ShellError: Something cannot be written into a script.
     """
     parts = custom_parts(bootstrap.custom)
-    parts.append((mime.SHELL, bootstrap_script(bootstrap, ubuntu=ubuntu)))
+    parts.append(mime.Part(mime.SHELL, bootstrap_script(bootstrap, ubuntu=ubuntu)))
     return mime.archive(parts)
 
 
-def custom_parts(custom: str) -> list[tuple[str, str]]:
+def custom_parts(custom: str) -> list[mime.Part]:
     """The parts of a node class's own user data."""
     if not custom.strip():
         return []
     if mime.is_archive(custom):
         return mime.parts_of(custom)
-    return [(mime.SHELL, custom)]
+    return [mime.Part(mime.SHELL, custom)]
 
 
 def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:

@@ -34,7 +34,7 @@ def user_data(bootstrap: Bootstrap) -> str:
         nodeless.launch.kubelet_arguments.ArgumentError: A label cannot be told to the kubelet.
     """
     parts = _custom_parts(bootstrap.custom)
-    parts.append((mime.NODE_CONFIG, _json_and_yaml(node_config(bootstrap))))
+    parts.append(mime.Part(mime.NODE_CONFIG, _json_and_yaml(node_config(bootstrap))))
     return mime.archive(parts)
 
 
@@ -44,19 +44,19 @@ def _json_and_yaml(document: dict[str, Any]) -> str:
     return _NOT_BARE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
-def _custom_parts(custom: str) -> list[tuple[str, str]]:
+def _custom_parts(custom: str) -> list[mime.Part]:
     if not custom.strip():
         return []
     if mime.is_archive(custom):
         parts = mime.parts_of(custom)
-        for content_type, text in parts:
-            if content_type.startswith(mime.NODE_CONFIG):
-                _check_node_config(text)
+        for part in parts:
+            if part.content_type.startswith(mime.NODE_CONFIG):
+                _check_node_config(part.text)
         return parts
     if _is_mapping(custom):
         _check_node_config(custom)
-        return [(mime.NODE_CONFIG, custom)]
-    return [(mime.SHELL, custom)]
+        return [mime.Part(mime.NODE_CONFIG, custom)]
+    return [mime.Part(mime.SHELL, custom)]
 
 
 def _is_mapping(text: str) -> bool:

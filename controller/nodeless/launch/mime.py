@@ -6,10 +6,26 @@ byte for byte (the launch template's name depends on it).
 
 import email
 from collections.abc import Iterable
+from email.message import Message
+from typing import NamedTuple
 
 BOUNDARY = "//"
 SHELL = 'text/x-shellscript; charset="us-ascii"'
 NODE_CONFIG = "application/node.eks.aws"
+
+
+#: Headers of a part that are written anew, or say nothing once its text is decoded.
+_WRITTEN = ("content-type", "content-transfer-encoding", "mime-version")
+_NOT_ENCODED = ("", "7bit", "8bit", "binary")
+
+
+class Part(NamedTuple):
+    """A document of an archive."""
+
+    content_type: str
+    text: str
+    headers: tuple[tuple[str, str], ...] = ()
+    """All but the content type: how cloud-init merges it, what its file is called, how it is encoded."""
 
 
 class MimeError(ValueError):
@@ -21,13 +37,15 @@ def is_archive(text: str) -> bool:
     return text.strip().startswith(("MIME-Version:", "Content-Type:"))
 
 
-def archive(parts: list[tuple[str, str]]) -> str:
-    """The archive of (content type, text) parts, lines ended by LF alone."""
-    parts = [(" ".join(kind.split()), text.replace("\r", "")) for kind, text in parts]
-    boundary = _boundary(text for _, text in parts)
+def archive(parts: Iterable[Part]) -> str:
+    """The archive of some parts, lines ended by LF alone."""
+    listed = [part._replace(text=part.text.replace("\r", "")) for part in parts]
+    boundary = _boundary(part.text for part in listed)
     lines = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{boundary}"', ""]
-    for content_type, text in parts:
-        lines += [f"--{boundary}", f"Content-Type: {content_type}", "", text]
+    for part in listed:
+        headers = (("Content-Type", part.content_type), *part.headers)
+        lines += [f"--{boundary}", *(f"{name}: {' '.join(value.split())}" for name, value in headers)]
+        lines += ["", part.text]
     lines.append(f"--{boundary}--")
     return "\n".join(lines) + "\n"
 
@@ -40,8 +58,8 @@ def _boundary(texts: Iterable[str]) -> str:
     return boundary
 
 
-def parts_of(text: str) -> list[tuple[str, str]]:
-    """The (content type, text) parts of an archive, nested ones unfolded.
+def parts_of(text: str) -> list[Part]:
+    """The parts of an archive, nested ones unfolded; what is no text stays encoded as it is.
 
     Raises:
         MimeError: It is not multipart.
@@ -52,10 +70,17 @@ def parts_of(text: str) -> list[tuple[str, str]]:
             "user data begins as a MIME archive but has no parts; "
             "hint: its Content-Type must be multipart/mixed with a boundary"
         )
-    parts = []
-    for part in message.walk():
-        if not part.is_multipart():
-            payload = part.get_payload(decode=True)
-            content = payload.decode(errors="replace") if isinstance(payload, bytes) else ""
-            parts.append((str(part.get("Content-Type", "text/plain")), content))
-    return parts
+    return [_read(part) for part in message.walk() if not part.is_multipart()]
+
+
+def _read(part: Message) -> Part:
+    content_type = str(part.get("Content-Type", "text/plain"))
+    headers = tuple((name, str(value)) for name, value in part.items() if name.lower() not in _WRITTEN)
+    encoding, text = str(part.get("Content-Transfer-Encoding", "")), str(part.get_payload())
+    if encoding.strip().lower() in _NOT_ENCODED:
+        return Part(content_type, text, headers)
+    payload = part.get_payload(decode=True)
+    try:
+        return Part(content_type, payload.decode() if isinstance(payload, bytes) else "", headers)
+    except UnicodeDecodeError:
+        return Part(content_type, text, (*headers, ("Content-Transfer-Encoding", encoding)))
