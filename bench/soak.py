@@ -301,7 +301,11 @@ def _pool(cluster: str) -> tuple[Object, Object]:
             "apiVersion": "karpenter.k8s.aws/v1alpha1",
             "kind": "AWSNodeTemplate",
             "metadata": {"name": "soak"},
-            "spec": {"subnetSelector": discovery, "securityGroupSelector": discovery},
+            "spec": {
+                "amiFamily": "Bottlerocket",
+                "subnetSelector": discovery,
+                "securityGroupSelector": discovery,
+            },
         },
         {
             "apiVersion": "karpenter.sh/v1alpha5",

@@ -6,7 +6,11 @@ from typing import Any, Final
 from pulumi_nodeless.environment_args import EnvironmentArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 
-DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = ({"name": "default"},)
+#: Bottlerocket: AWS publishes its images for every Kubernetes version of EKS. Those of AL2, the family of
+#: templates that name none, end with 1.32, and an AWSNodeTemplate cannot name AL2023.
+DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = (
+    {"name": "default", "ami_family": "Bottlerocket"},
+)
 DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
     {
         "name": "default",

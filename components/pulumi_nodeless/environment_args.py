@@ -127,8 +127,8 @@ class EnvironmentArgs(TypedDict):
     """Fargate profiles, in the first two zones. Default: `karpenter` for the controller, and `kube-system`
     for the load balancer controller and CoreDNS (an existing cluster keeps its own CoreDNS)."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
-    """AWSNodeTemplates: how nodes are launched. Default: one named `default`, which selects by the discovery
-    tag."""
+    """AWSNodeTemplates: how nodes are launched. Default: one named `default`: Bottlerocket, in what has the
+    discovery tag."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]
     """Provisioners: which nodes may be launched. Default: one named `default`, with current c, m and r
     instances."""

@@ -71,6 +71,9 @@ _FLAGS: Final = (
     "protect",
     "preview_plan",
 )
+#: The last Kubernetes version for which AWS publishes AL2 images. Source:
+#: https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html.
+_LAST_WITH_AL2: Final = "1.32"
 #: Arguments that say how a network is made, and so contradict one that is there.
 _NETWORK_ARGUMENTS: Final = (
     "vpc_cidr",
@@ -129,6 +132,8 @@ def check_environment(args: EnvironmentArgs) -> None:
     pools = read_pools(reader, {names.DISCOVERY_TAG: cluster}, _LATER)
     if placed:
         _check_dns(reader, profiles, [*pools["provisioners"], *pools["node_pools"]])
+    if "existing_cluster" not in args:
+        _check_images(reader, pools)
     reader.check()
 
 
@@ -240,6 +245,42 @@ def _takes_dns(pool: Mapping[str, Any]) -> bool:
         taint.get("effect") in ("NoSchedule", "NoExecute") and taint.get("key") != "CriticalAddonsOnly"
         for taint in pool.get("taints", ())
     )
+
+
+def _check_images(reader: ArgumentReader, pools: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Reports AL2 with a Kubernetes version for which AWS publishes no images of it.
+
+    Without a version the cluster gets EKS's newest. That of an existing cluster is not known here.
+    """
+    version = reader.value("kubernetes_version")
+    if isinstance(version, str) and not _lacks_al2(version):
+        return
+    wanted = f"Kubernetes {version}" if version else "the newest Kubernetes version, which is the default"
+    for argument, path, hint in (
+        ("node_templates", "ami_family", "use Bottlerocket, or node_pools with node_classes for AL2023"),
+        ("node_classes", "ami_alias", "use al2023@latest or bottlerocket@latest"),
+    ):
+        for index, item in enumerate(pools[argument]):
+            if _takes_al2(argument, item):
+                implied = "" if item.get(path) else "is AL2 by default; "
+                reader.report(
+                    f"{argument}[{index}].{path}",
+                    f"{implied}AWS publishes no AL2 images for {wanted}",
+                    f"{hint}; for a cluster of up to {_LAST_WITH_AL2}, set kubernetes_version to its version",
+                )
+
+
+def _lacks_al2(version: str) -> bool:
+    """Whether AWS publishes no AL2 images for the version; of what is no version others report the fault."""
+    major, _, minor = version.partition(".")
+    return (major, minor.isdecimal()) == ("1", True) and int(minor) > int(_LAST_WITH_AL2.partition(".")[2])
+
+
+def _takes_al2(argument: str, item: Mapping[str, Any]) -> bool:
+    """Whether nodes of a template or class start from the AL2 images that AWS publishes."""
+    if argument == "node_classes":
+        return str(item.get("ami_alias") or "").partition("@")[0] == "al2"
+    return (item.get("ami_family") or "AL2") == "AL2" and not item.get("ami_selector")
 
 
 def _check_load_balancers(reader: ArgumentReader, profiles: Sequence[FargateProfileArgs]) -> None:

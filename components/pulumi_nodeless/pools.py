@@ -90,7 +90,8 @@ class NodeTemplateArgs(TypedDict):
     security_group_selector: NotRequired[Mapping[str, str]]
     """Tags by which security groups are selected. Default: the discovery tag of the cluster."""
     ami_family: NotRequired[str]
-    """AL2, Bottlerocket, Ubuntu or Custom."""
+    """AL2, Bottlerocket, Ubuntu or Custom. Default: AL2, of which AWS publishes images up to Kubernetes
+    1.32."""
     ami_selector: NotRequired[Mapping[str, str]]
     """Tags or IDs by which AMIs are selected, instead of the newest AMI of the family."""
     instance_profile: NotRequired[str]

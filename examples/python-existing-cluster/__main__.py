@@ -24,7 +24,7 @@ environment = Environment(
             "security_group_id": config.require("securityGroupId"),
         },
         "controller_image": "ghcr.io/nodeless/controller:0.1.0",
-        "node_templates": [{"name": "default"}],
+        "node_templates": [{"name": "default", "ami_family": "Bottlerocket"}],
         "provisioners": [
             {
                 "name": "spot",

@@ -10,7 +10,7 @@ const environment = new nodeless.Environment("environment", {
     // The API server is reached from inside the VPC only: run this from a machine there, or say true.
     endpointPublicAccess: false,
     controllerImage: "ghcr.io/nodeless/controller:0.1.0",
-    nodeTemplates: [{ name: "default" }],
+    nodeTemplates: [{ name: "default", amiFamily: "Bottlerocket" }],
     provisioners: [{
         name: "default",
         nodeTemplate: "default",

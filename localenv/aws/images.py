@@ -4,9 +4,6 @@ EKS-optimized Amazon Linux 2 (up to Kubernetes 1.32, where AWS stopped), AL2 for
 Windows Server and Canonical's Ubuntu for EKS, for every minor version from 1.24 to 1.36, in both
 architectures where AWS has them. `catalog` is pure; the server writes it to a file that moto loads at
 start.
-
-One liberty: the AL2 parameters exist up to the newest version here, for a v1alpha5 cluster asks for nothing
-else. AWS has none above 1.32.
 """
 
 from __future__ import annotations
@@ -28,6 +25,9 @@ WINDOWS = "801119661308"
 WINDOWS_YEARS = ("2019", "2022", "2025")
 #: The first Kubernetes version with images of Windows Server 2025.
 WINDOWS_2025_FROM = "1.35"
+#: The last Kubernetes version with images of Amazon Linux 2. Source:
+#: https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html.
+AL2_UNTIL = "1.32"
 #: Images of version 1.24 carry this day; each later version is 120 days younger.
 _BOTTLEROCKET_RELEASE = "1.20.0"
 FIRST_DAY = date(2022, 11, 15)
@@ -57,6 +57,8 @@ def _families(version: str, created: date) -> Iterator[tuple[str, str, str, str,
         ("amazon-linux-2-arm64", "amazon-eks-arm64-node", "arm64"),
         ("amazon-linux-2-gpu", "amazon-eks-gpu-node", "x86_64"),
     ):
+        if version in VERSIONS[VERSIONS.index(AL2_UNTIL) + 1 :]:
+            continue
         parameter = f"{eks}/{variant}/recommended/image_id"
         yield f"{prefix}-{version}-{stamp}", parameter, architecture, AMAZON, "/dev/xvda"
     for architecture in ("x86_64", "arm64"):

@@ -70,7 +70,7 @@ class FewestNodes(Lab):
         outputs = environment.stack.outputs()
         ec2, cluster = environment.aws.client("ec2"), self._cluster()
         image = environment.aws.client("ssm").get_parameter(
-            Name=f"/aws/service/eks/optimized-ami/{cluster['version']}/amazon-linux-2/recommended/image_id"
+            Name=f"/aws/service/bottlerocket/aws-k8s-{cluster['version']}/x86_64/latest/image_id"
         )
         launched = ec2.run_instances(
             ImageId=image["Parameter"]["Value"],
@@ -80,9 +80,10 @@ class FewestNodes(Lab):
             SubnetId=outputs["privateSubnetIds"][0],
             IamInstanceProfile={"Name": outputs["instanceProfileName"]},
             UserData=(
-                "#!/bin/bash\n"
-                f"/etc/eks/bootstrap.sh {cluster['name']} --apiserver-endpoint {cluster['endpoint']}"
-                f" --b64-cluster-ca {cluster['certificateAuthority']['data']}\n"
+                "[settings.kubernetes]\n"
+                f'cluster-name = "{cluster["name"]}"\n'
+                f'api-server = "{cluster["endpoint"]}"\n'
+                f'cluster-certificate = "{cluster["certificateAuthority"]["data"]}"\n'
             ),
         )
         instance: str = launched["Instances"][0]["InstanceId"]

@@ -101,14 +101,14 @@ def bill_of(types: Sequence[str]) -> NodeBill:
     bills = [node_bills()[name] for name in types]
     dollars = fsum(price for price, _ in bills)
     together = [BillPart(each.name, each.dollars) for each in sums(parts for _, parts in bills)]
-    # What a part consists of ("20 GiB gp3") is told of one node only.
+    # What a part consists of ("4 GiB gp3, 20 GiB gp3") is told of one node only.
     return NodeBill(dollars, bill_line(dollars, bills[0][1] if len(bills) == 1 else together))
 
 
 @cache
 def node_bills() -> Mapping[str, tuple[float, tuple[BillPart, ...]]]:
     """On-demand prices of nodes of the lab's template in dollars an hour, and their parts, by type."""
-    template = NodeClass(Reference(AWS_NODE_TEMPLATE, "default"))
+    template = NodeClass(Reference(AWS_NODE_TEMPLATE, "default"), ami_family="Bottlerocket")
     pool = Pool(Reference(PROVISIONER, "default"), template.reference)
     seen = Snapshot()
     for event in (events.PoolSeen(pool), events.NodeClassSeen(template)):

@@ -223,6 +223,8 @@ def test_the_first_pool_is_the_articles(environment: Recorder) -> None:
         ],
     }
     assert environment.one(NODE_TEMPLATE).inputs["spec"] == {
+        # Of AL2, the default of the API, there are no images for the newest version of Kubernetes.
+        "amiFamily": "Bottlerocket",
         "subnetSelector": {DISCOVERY: "demo"},
         "securityGroupSelector": {DISCOVERY: "demo"},
     }
@@ -235,7 +237,7 @@ def test_the_first_pool_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "templates", [{}, {"nodeless:nodeTemplates": '[{"name": "default", "amiFamily": "AL2"}]'}]
+    "templates", [{}, {"nodeless:nodeTemplates": '[{"name": "default", "amiFamily": "Ubuntu"}]'}]
 )
 def test_provisioners_of_ones_own_may_use_the_default_node_template(templates: dict[str, str]) -> None:
     own = json.dumps([{"name": name, "nodeTemplate": "default"} for name in ("batch", "web")])
@@ -244,7 +246,52 @@ def test_provisioners_of_ones_own_may_use_the_default_node_template(templates: d
     assert {each.inputs["spec"]["providerRef"]["name"] for each in recorder.of(PROVISIONER)} == {"default"}
     (template,) = recorder.of(NODE_TEMPLATE)
     assert template.inputs["metadata"]["name"] == "default"
-    assert template.inputs["spec"].get("amiFamily") == ("AL2" if templates else None)
+    assert template.inputs["spec"].get("amiFamily") == ("Ubuntu" if templates else "Bottlerocket")
+
+
+_TEMPLATES, _CLASSES = "nodeless:nodeTemplates", "nodeless:nodeClasses"
+
+
+@pytest.mark.parametrize(
+    ("key", "item", "path"),
+    [
+        (_TEMPLATES, {}, "nodeTemplates[0].amiFamily"),
+        (_TEMPLATES, {"amiFamily": "AL2"}, "nodeTemplates[0].amiFamily"),
+        (_CLASSES, {"amiAlias": "al2@latest"}, "nodeClasses[0].amiAlias"),
+    ],
+)
+@pytest.mark.parametrize("version", ["", "1.33", "1.36"])
+def test_amazon_linux_2_is_refused_where_aws_publishes_no_images_of_it(
+    key: str, item: dict[str, str], path: str, version: str
+) -> None:
+    config = {**CONFIG, key: json.dumps([{"name": "own", **item}])}
+    if version:
+        config["nodeless:kubernetesVersion"] = version
+    with pytest.raises(ConfigurationError) as raised:
+        run(program, config=config)
+    (line,) = [each for each in str(raised.value).splitlines() if path in each]
+    assert f"AWS publishes no AL2 images for {f'Kubernetes {version}' if version else 'the newest'}" in line
+    assert "set kubernetesVersion" in line.replace("kubernetes_version", "kubernetesVersion")
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"nodeless:kubernetesVersion": "1.32", _TEMPLATES: '[{"name": "own"}]'}, NODE_TEMPLATE),
+        (
+            {_TEMPLATES: '[{"name": "own", "amiSelector": {"aws-ids": "ami-0123456789abcdef0"}}]'},
+            NODE_TEMPLATE,
+        ),
+        ({_TEMPLATES: '[{"name": "own", "amiFamily": "Bottlerocket"}]'}, NODE_TEMPLATE),
+        ({_CLASSES: '[{"name": "own"}]'}, "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"),
+    ],
+)
+def test_images_that_exist_are_taken(config: dict[str, str], kind: str) -> None:
+    pools = {"nodeless:defaultPool": "false"}
+    assert "own" in {
+        each.inputs["metadata"]["name"]
+        for each in run(program, config={**CONFIG, **pools, **config}).of(kind)
+    }
 
 
 def test_settings_follow_from_the_resources_made(environment: Recorder) -> None:

@@ -95,7 +95,9 @@ def test_pools_come_from_configuration_with_members_in_camel_case() -> None:
 
 def test_without_the_first_pool_a_stack_has_those_that_it_names() -> None:
     mine = {"name": "mine", "nodeTemplate": "mine"}
-    recorder = configured(defaultPool=False, nodeTemplates=[{"name": "mine"}], provisioners=[mine])
+    recorder = configured(
+        defaultPool=False, nodeTemplates=[{"name": "mine", "amiFamily": "Ubuntu"}], provisioners=[mine]
+    )
     (pool,) = [each for each in recorder.custom() if each.token.endswith(":Provisioner")]
     assert pool.inputs["metadata"]["name"] == "mine"
 

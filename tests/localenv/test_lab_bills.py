@@ -22,4 +22,6 @@ def test_the_bill_is_told_part_by_part_and_its_instances_are_those_of_the_table_
 
 
 def test_a_bill_of_one_node_says_what_each_part_consists_of() -> None:
-    assert "(4.80 vCPUs beyond 3.20) + volumes 0.0022 (20 GiB gp3)" in bill_of(["t3a.2xlarge"]).text
+    assert (
+        "(4.80 vCPUs beyond 3.20) + volumes 0.0026 (4 GiB gp3, 20 GiB gp3)" in bill_of(["t3a.2xlarge"]).text
+    )

@@ -35,7 +35,7 @@ kind: AWSNodeTemplate
 metadata:
   name: default
 spec:
-  amiFamily: AL2
+  amiFamily: Bottlerocket
   instanceProfile: KarpenterNodeInstanceProfile-demo
   subnetSelector:
     karpenter.sh/discovery: demo

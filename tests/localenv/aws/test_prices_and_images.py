@@ -89,9 +89,6 @@ def test_a_spot_price_is_always_below_on_demand() -> None:
 @pytest.mark.parametrize(
     ("name", "architecture"),
     [
-        (f"{EKS}/{{}}/amazon-linux-2/recommended/image_id", "x86_64"),
-        (f"{EKS}/{{}}/amazon-linux-2-arm64/recommended/image_id", "arm64"),
-        (f"{EKS}/{{}}/amazon-linux-2-gpu/recommended/image_id", "x86_64"),
         (f"{EKS}/{{}}/amazon-linux-2023/arm64/standard/recommended/image_id", "arm64"),
         ("/aws/service/bottlerocket/aws-k8s-{}/x86_64/latest/image_id", "x86_64"),
         ("/aws/service/bottlerocket/aws-k8s-{}-nvidia/arm64/latest/image_id", "arm64"),
@@ -106,6 +103,16 @@ def test_node_images_exist_for_every_version(aws: LocalAws, name: str, architect
     assert {image["Architecture"] for image in images} == {architecture}
     assert all(image["RootDeviceName"].startswith("/dev/") for image in images)
     assert len({image["CreationDate"] for image in images}) == len(VERSIONS)
+
+
+@pytest.mark.parametrize("variant", ["", "-arm64", "-gpu"])
+def test_images_of_amazon_linux_2_end_with_kubernetes_1_32(aws: LocalAws, variant: str) -> None:
+    ssm, name = aws.client("ssm"), f"{EKS}/{{}}/amazon-linux-2{variant}/recommended/image_id"
+    until = VERSIONS.index("1.32") + 1
+    assert all(ssm.get_parameter(Name=name.format(version)) for version in VERSIONS[:until])
+    for version in VERSIONS[until:]:
+        with pytest.raises(ClientError, match="ParameterNotFound"):
+            ssm.get_parameter(Name=name.format(version))
 
 
 def test_parameters_that_do_not_exist(aws: LocalAws) -> None:
@@ -142,6 +149,6 @@ def test_a_release_of_an_image_has_a_parameter_of_its_own_found_by_path_and_by_a
 
 def test_a_long_path_of_parameters_comes_in_pages_of_ten(aws: LocalAws) -> None:
     ssm = aws.client("ssm")
-    first = ssm.get_parameters_by_path(Path=f"{EKS}/1.33", Recursive=True)
+    first = ssm.get_parameters_by_path(Path=f"{EKS}/1.32", Recursive=True)
     assert len(first["Parameters"]) == 10 and first["NextToken"]
-    assert ssm.get_parameters_by_path(Path=f"{EKS}/1.33")["Parameters"] == []
+    assert ssm.get_parameters_by_path(Path=f"{EKS}/1.32")["Parameters"] == []

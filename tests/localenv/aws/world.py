@@ -9,7 +9,7 @@ from typing import Any
 
 from localenv.aws import LocalAws
 
-AL2 = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2/recommended/image_id"
+AL2 = "/aws/service/eks/optimized-ami/1.32/amazon-linux-2/recommended/image_id"
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 

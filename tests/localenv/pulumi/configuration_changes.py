@@ -41,7 +41,7 @@ STACKS: Final[Mapping[str, Mapping[str, Any]]] = {
         "kubernetesVersion": "1.34",
         "buildImage": True,
         "fargateProfiles": [{"name": "kube-system", "selectors": [{"namespace": "kube-system"}]}],
-        "nodeTemplates": [{"name": "own", "amiFamily": "AL2"}],
+        "nodeTemplates": [{"name": "own", "amiFamily": "Ubuntu"}],
         "provisioners": [{"name": "own", "nodeTemplate": "own"}],
         "nodeClasses": [{"name": "own-v1", "amiAlias": "al2023@latest"}],
         "nodePools": [{"name": "own-v1", "nodeClass": "own-v1"}],
