@@ -43,9 +43,10 @@ class ClusterArgs(TypedDict):
     vpc_id: pulumi.Input[str]
     """ID of the cluster's VPC."""
     private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """Subnets for nodes and Fargate pods, in at least two zones."""
+    """Subnets for the network interfaces of the control plane, in at least two zones. Nodes may run in other
+    subnets of the VPC. Later changes are ignored, since EKS keeps a cluster in the zones of its subnets."""
     public_subnet_ids: NotRequired[pulumi.Input[Sequence[pulumi.Input[str]]]]
-    """Subnets for internet-facing load balancers."""
+    """Further, public subnets for these network interfaces. Later changes are ignored."""
     kubernetes_version: NotRequired[str]
     """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is
     created."""
@@ -161,7 +162,7 @@ class Cluster(pulumi.ComponentResource):
             enabled_cluster_log_types=list(options.log_types) or None,
             encryption_config_key_arn=args.get("secrets_key_arn"),
             tags=options.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, transforms=[_keep_subnets]),
         )
         made = self._eks.eks_cluster
         self.cluster_name = made.apply(lambda cluster: cluster.name)
@@ -216,6 +217,20 @@ class Cluster(pulumi.ComponentResource):
             return None
         listed = aws.eks.get_cluster_versions_output(opts=pulumi.InvokeOutputOptions(parent=self))
         return listed.apply(lambda answer: require_offered(version, answer.cluster_versions))
+
+
+def _keep_subnets(resource: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """Leaves the cluster in the subnets that it was made with.
+
+    EKS takes others only in exactly the same zones, and earlier stacks gave it those of every zone. Source:
+    https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html.
+    """
+    if resource.type_ != "aws:eks/cluster:Cluster":
+        return None
+    keeping = pulumi.ResourceOptions(ignore_changes=["vpcConfig.subnetIds"])
+    return pulumi.ResourceTransformResult(
+        resource.props, pulumi.ResourceOptions.merge(resource.opts, keeping)
+    )
 
 
 def require_offered(

@@ -287,16 +287,19 @@ class Environment(pulumi.ComponentResource):
     ) -> ClusterFacts:
         """Makes network and cluster."""
         network = self._network(cluster_name)
+        # EKS keeps a cluster in the zones of its subnets, so it gets those that every update leaves alone.
+        lasting = network.fargate_subnet_ids if isinstance(network, Network) else network.private_subnet_ids
         cluster_args: ClusterArgs = {
             "cluster_name": cluster_name,
             "vpc_id": network.vpc_id,
-            "private_subnet_ids": network.private_subnet_ids,
-            "public_subnet_ids": network.public_subnet_ids,
+            "private_subnet_ids": lasting,
             "authentication_mode": mode,
             "node_role_arn": nodes.role_arn,
             "pod_execution_role_arn": execution.role_arn,
             "tags": self._tags,
         }
+        if isinstance(network, AdoptedNetwork):
+            cluster_args["public_subnet_ids"] = network.public_subnet_ids
         for name in (
             "kubernetes_version",
             "endpoint_public_access",
@@ -316,9 +319,7 @@ class Environment(pulumi.ComponentResource):
             oidc_issuer=cluster.oidc_issuer,
             vpc_id=network.vpc_id,
             private_subnet_ids=network.private_subnet_ids,
-            fargate_subnet_ids=(
-                network.fargate_subnet_ids if isinstance(network, Network) else network.private_subnet_ids
-            ),
+            fargate_subnet_ids=lasting,
             public_subnet_ids=network.public_subnet_ids,
             security_group_id=cluster.security_group_id,
             kubeconfig=cluster.kubeconfig,

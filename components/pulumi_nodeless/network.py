@@ -129,7 +129,8 @@ class Network(pulumi.ComponentResource):
     """IDs of the private subnets, one for each zone."""
     fargate_subnet_ids: pulumi.Output[Sequence[str]]
     """IDs of the private subnets of the first two zones, which exist whatever the number of zones. They are
-    for Fargate profiles: a profile's subnets cannot be changed, and its pods stop when it is replaced."""
+    for Fargate profiles and the cluster: a profile's subnets cannot be changed, and its pods stop when it is
+    replaced; a cluster's zones cannot be changed."""
     public_subnet_ids: pulumi.Output[Sequence[str]]
     """IDs of the public subnets, one for each zone."""
     intra_subnet_ids: pulumi.Output[Sequence[str]]
@@ -207,7 +208,7 @@ class Network(pulumi.ComponentResource):
     def _zones(self, standing: pulumi.Output[StandingNetwork]) -> list[pulumi.Output[str]]:
         options = self._options
         checked = pulumi.Output.all(self._wanted_zones(), standing).apply(
-            lambda known: require_same_zones(known[0], options.cidr, known[1])
+            lambda known: require_same_zones(known[0], options.cidr, options.cluster_name, known[1])
         )
         return [checked[i] for i in range(options.zone_count)]
 

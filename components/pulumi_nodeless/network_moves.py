@@ -1,7 +1,8 @@
 """Changes of a network that AWS carries out only after half of them, told before the first step.
 
 A cluster stays in its VPC for as long as it lives, and the range of a VPC is what it was made with. A subnet
-stays in its zone, and while the old one is there nobody else can have its range. A preview that shows only
+stays in its zone, and while the old one is there nobody else can have its range. EKS keeps a cluster in the
+zones that it was made with. A preview that shows only
 replacements would be right about each of them, and AWS would refuse in their midst. So what the stack's last
 update left is compared with what is declared now (`last_update`); where that is not known nothing is refused.
 """
@@ -28,12 +29,13 @@ class StandingNetwork:
     Attributes:
         cidr: Range of its VPC; empty when there is none.
         zones: Zones by position, of the private subnets.
-        clusters: Names of the stack's clusters.
+        clusters: The stack's clusters by name, each with the positions of the zones in which it has a private
+            subnet.
     """
 
     cidr: str = ""
     zones: Mapping[int, str] = field(default_factory=dict)
-    clusters: frozenset[str] = frozenset()
+    clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 async def standing_network(component: pulumi.Resource, name: str) -> StandingNetwork:
@@ -53,18 +55,32 @@ def read_network(resources: Mapping[str, Mapping[str, Any]], urn: str, name: str
     }
     kind, vpc = own.get(f"{name}-vpc", ("", {}))
     prefix = f"{name}-private-"
+    subnets = {
+        int(each.removeprefix(prefix)): subnet
+        for each, (kind, subnet) in own.items()
+        if kind == _SUBNET and each.startswith(prefix) and subnet.get("availabilityZone")
+    }
     return StandingNetwork(
         str(vpc.get("cidrBlock", "")) if kind == _VPC else "",
+        {position: str(subnet["availabilityZone"]) for position, subnet in subnets.items()},
         {
-            int(each.removeprefix(prefix)): str(subnet["availabilityZone"])
-            for each, (kind, subnet) in own.items()
-            if kind == _SUBNET and each.startswith(prefix) and subnet.get("availabilityZone")
+            str(cluster.get("name")): _positions_of(cluster, subnets)
+            for cluster in (
+                resource.get("outputs") or {}
+                for resource in resources.values()
+                if resource["type"] == _CLUSTER
+            )
         },
-        frozenset(
-            str((resource.get("outputs") or {}).get("name"))
-            for resource in resources.values()
-            if resource["type"] == _CLUSTER
-        ),
+    )
+
+
+def _positions_of(cluster: Mapping[str, Any], subnets: Mapping[int, Mapping[str, Any]]) -> frozenset[int]:
+    """Positions of the subnets that a cluster was given."""
+    given = set((cluster.get("vpcConfig") or {}).get("subnetIds") or ())
+    return frozenset(
+        position
+        for position, subnet in subnets.items()
+        if str(subnet.get("arn", "")).rpartition("/")[2] in given
     )
 
 
@@ -83,23 +99,36 @@ def require_same_range(cidr: str, cluster: str, standing: StandingNetwork) -> st
     return cidr
 
 
-def require_same_zones(zones: Sequence[str], cidr: str, standing: StandingNetwork) -> Sequence[str]:
+def require_same_zones(
+    zones: Sequence[str], cidr: str, cluster: str, standing: StandingNetwork
+) -> Sequence[str]:
     """The zones, each of which has to be the one that the subnets of its position stand in.
 
     Raises:
-        RunError: a subnet would have to move.
+        RunError: a subnet would have to move, or to go from under the cluster.
     """
+    if standing.cidr != cidr:
+        return zones
+    held = standing.clusters.get(cluster, frozenset())
+    lasting = max(_LASTING_ZONES, *(position + 1 for position in held), 0)
     for position, zone in enumerate(zones):
         old = standing.zones.get(position, zone)
-        if old != zone and standing.cidr == cidr:
-            raise pulumi.RunError(_describe_move(position, old, zone, standing))
+        if old != zone:
+            raise pulumi.RunError(_describe_move(position, old, zone, standing, lasting))
+    if held and len(zones) < lasting:
+        kept = [standing.zones[position] for position in sorted(standing.zones) if position < lasting]
+        raise pulumi.RunError(
+            f"the cluster {cluster} was made with subnets in {', '.join(kept)}, and EKS keeps a cluster in"
+            " its zones (zoneCount, availabilityZones); hint: keep them at the beginning"
+        )
     return zones
 
 
-def _describe_move(position: int, old: str, zone: str, standing: StandingNetwork) -> str:
+def _describe_move(position: int, old: str, zone: str, standing: StandingNetwork, lasting: int) -> str:
     stood = [standing.zones[zone] for zone in sorted(standing.zones)]
-    if position < _LASTING_ZONES:
-        hint = f"keep {', '.join(stood[: position + 1])} at the beginning, and add zones at the end"
+    if position < lasting:
+        kept = ", ".join(stood[: max(position + 1, lasting)])
+        hint = f"keep {kept} at the beginning, and add zones at the end"
     else:
         hint = f"set availabilityZones to {', '.join(stood[:position])}, run pulumi up, and then add {zone}"
     return (

@@ -78,7 +78,7 @@ def create_cluster(call: Call) -> dict[str, Any]:
             "health": {"issues": []},
             "tags": dict(parameters.get("tags") or {}),
         }
-        record = ClusterRecord(document)
+        record = ClusterRecord(document, zones=_zones_of(call, vpc_config["subnetIds"]))
         call.state.clusters[key] = record
         admit_creator(call, record)
         return {"cluster": {**_describe_cluster(call, record), "status": "CREATING"}}
@@ -167,6 +167,7 @@ def update_cluster_config(call: Call) -> dict[str, Any]:
         stays = record.cluster["resourcesVpcConfig"]["vpcId"]
         if _vpc_of(call, subnet_ids) != stays:
             raise invalid(f"Provided subnets {' '.join(subnet_ids)} belong to another VPC than {stays}")
+        _require_same_zones(call, record, subnet_ids)
     changes: dict[str, object] = {}
     for name, value in call.parameters.items():
         if name in {"accessConfig", "resourcesVpcConfig", "kubernetesNetworkConfig"}:
@@ -253,6 +254,26 @@ def _vpc_config(call: Call, name: str, wanted: dict[str, Any]) -> dict[str, Any]
         "endpointPrivateAccess": wanted.get("endpointPrivateAccess", False),
         "publicAccessCidrs": wanted.get("publicAccessCidrs") or ["0.0.0.0/0"],
     }
+
+
+def _require_same_zones(call: Call, record: ClusterRecord, subnet_ids: list[str]) -> None:
+    """Refuse subnets in other zones than those that the cluster was created with.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html ("All subnets that you add must
+    be in the same set of AZs as originally provided when you created the cluster").
+    """
+    wanted, created = _zones_of(call, subnet_ids), record.zones
+    if wanted != created:
+        raise invalid(
+            f"Provided subnets belong to the AZs '{','.join(sorted(wanted))}'. But they should belong to the"
+            f" exact set of AZs '{','.join(sorted(created))}' in which subnets were provided during cluster"
+            " creation."
+        )
+
+
+def _zones_of(call: Call, subnet_ids: list[str]) -> frozenset[str]:
+    subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"]
+    return frozenset(subnet["AvailabilityZone"] for subnet in subnets)
 
 
 def _vpc_of(call: Call, subnet_ids: list[str]) -> str:

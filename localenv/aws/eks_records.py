@@ -17,6 +17,8 @@ class ClusterRecord:
     """One cluster with all that hangs on it, in EKS's own documents."""
 
     cluster: dict[str, Any]
+    #: Availability zones of the subnets that it was created with.
+    zones: frozenset[str] = frozenset()
     #: By add-on name.
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Access entries by principal ARN; their policies by principal ARN, then policy ARN.

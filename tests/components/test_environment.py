@@ -74,6 +74,10 @@ def test_nodes_and_fargate_live_in_private_subnets_only(environment: Recorder) -
     for profile in environment.of("aws:eks/fargateProfile:FargateProfile"):
         # Those of the first two zones, of which no change of the zones takes one away.
         assert profile.inputs["subnetIds"] == [f"nodeless-network-private-{index}-id" for index in range(2)]
+    # So does the cluster, which EKS keeps in its zones.
+    cluster = environment.one("eks:index:Cluster").inputs
+    assert cluster["privateSubnetIds"] == [f"nodeless-network-private-{index}-id" for index in range(2)]
+    assert cluster.get("publicSubnetIds") is None
     routes = {each.name: each.inputs for each in environment.of("aws:ec2/route:Route")}
     assert all("gatewayId" not in routes[f"{name}-default"] for name in private)
 

@@ -79,6 +79,22 @@ def test_a_cluster_that_cannot_be(world: World) -> None:
     assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
 
 
+def test_a_cluster_stays_in_the_zones_that_it_was_created_with(world: World) -> None:
+    eks, (first, second, _) = world.aws.client("eks"), world.subnets.values()
+    role = world.role("cluster", "eks.amazonaws.com")
+    eks.create_cluster(name="demo", roleArn=role, resourcesVpcConfig={"subnetIds": [first, second]})
+    for others in (list(world.subnets.values()), [first, world.subnets["us-east-1c"]]):
+        with pytest.raises(ClientError, match="exact set of AZs 'us-east-1a,us-east-1b'") as error:
+            eks.update_cluster_config(name="demo", resourcesVpcConfig={"subnetIds": others})
+        assert code(error) == "InvalidParameterException"
+    further = world.ec2.create_subnet(
+        VpcId=world.vpc, CidrBlock="10.0.9.0/24", AvailabilityZone="us-east-1b"
+    )["Subnet"]["SubnetId"]
+    eks.update_cluster_config(name="demo", resourcesVpcConfig={"subnetIds": [first, further]})
+    found = eks.describe_cluster(name="demo")["cluster"]["resourcesVpcConfig"]["subnetIds"]
+    assert found == [first, further]
+
+
 def test_a_name_is_taken_once(world: World) -> None:
     cluster = world.cluster()
     with pytest.raises(ClientError) as error:

@@ -7,7 +7,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.pulumi import StackFailed
-from pulumi_nodeless import AdoptedNetwork, Network
+from pulumi_nodeless import AdoptedNetwork, Cluster, Network
 from pulumi_nodeless.network import PRIVATE_SERVICES
 from tests.localenv.pulumi.conftest import Shop
 from tests.localenv.pulumi.programs import on_aws
@@ -161,3 +161,41 @@ def test_a_users_transforms_and_retention_reach_every_resource_of_a_component(
 
     shop.stack.destroy()
     assert len(ec2.describe_subnets(Filters=own)["Subnets"]) == 4
+
+
+@pytest.mark.parametrize("given", ["private_subnet_ids", "fargate_subnet_ids"])
+def test_a_cluster_stays_in_the_zones_that_it_was_made_with(shop: Shop, aws: LocalAws, given: str) -> None:
+    """Those of every zone, which earlier versions gave it, or of the first two, which they give it now."""
+
+    def program(zones: int, subnets: str) -> None:
+        options = providers()
+        network = Network("net", {"cluster_name": "shop", "zone_count": zones}, options)
+        Cluster(
+            "cluster",
+            {
+                "cluster_name": "shop",
+                "authentication_mode": "API",
+                "vpc_id": network.vpc_id,
+                "private_subnet_ids": getattr(network, subnets),
+            },
+            options,
+        )
+        pulumi.export("vpcId", network.vpc_id)
+
+    def subnets() -> list[str]:
+        config = aws.client("eks").describe_cluster(name="shop")["cluster"]["resourcesVpcConfig"]
+        return list(config["subnetIds"])
+
+    shop.program = lambda: program(3, given)
+    shop.stack.up()
+    made = subnets()
+    shop.program = lambda: program(4, "fargate_subnet_ids")
+    shop.stack.up()
+    assert subnets() == made
+    shop.program = lambda: program(2, "fargate_subnet_ids")
+    if given == "private_subnet_ids":
+        with pytest.raises(StackFailed, match="EKS keeps a cluster in its zones"):
+            shop.stack.up()
+    else:
+        shop.stack.up()
+    assert subnets() == made
