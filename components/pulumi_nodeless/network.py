@@ -48,6 +48,9 @@ controller its role, since any workload may come by its own through EKS Pod Iden
 
 #: Zones that a network has at least: EKS asks for subnets in two.
 MINIMUM_ZONES: Final = 2
+UNSUPPORTED_ZONE_IDS: Final = ("use1-az3", "usw1-az2", "cac1-az3")
+"""Zones in which EKS puts no cluster. Each account has names of its own for them. Source:
+https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html."""
 
 
 class NetworkArgs(TypedDict):
@@ -61,7 +64,8 @@ class NetworkArgs(TypedDict):
     """Number of availability zones to use, from 2 to 6. Default: 3. Increasing it moves no existing
     subnet."""
     availability_zones: NotRequired[Sequence[str]]
-    """Names of the availability zones to use, instead of the first `zone_count` ones of the region."""
+    """Names of the availability zones to use, instead of the first `zone_count` ones of the region that can
+    have a cluster. The first two must be able to."""
     nat_gateways: NotRequired[str]
     """`single` (one for all zones, cheaper), `per-zone` (survives the failure of a zone) or `none` (private
     subnets have no route to the internet). Default: single."""
@@ -213,15 +217,22 @@ class Network(pulumi.ComponentResource):
         return [checked[i] for i in range(options.zone_count)]
 
     def _wanted_zones(self) -> pulumi.Output[Sequence[str]]:
+        options = pulumi.InvokeOutputOptions(parent=self)
         if self._options.availability_zones:
-            return pulumi.Output.from_input(list(self._options.availability_zones))
+            known = aws.get_availability_zones_output(opts=options)
+            return known.apply(
+                lambda answer: require_supported_zones(
+                    self._options.availability_zones, dict(zip(answer.names, answer.zone_ids, strict=False))
+                )
+            )
         # Local and wavelength zones need opting in and cannot hold a control plane.
         found = aws.get_availability_zones_output(
             state="available",
             filters=[
                 aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"]),
             ],
-            opts=pulumi.InvokeOutputOptions(parent=self),
+            exclude_zone_ids=list(UNSUPPORTED_ZONE_IDS),
+            opts=options,
         )
         return found.names.apply(partial(first_zones, self._options.zone_count))
 
@@ -349,3 +360,23 @@ def first_zones(count: int, zones: Sequence[str]) -> Sequence[str]:
         message = f"the region has {len(zones)} usable zones, but more were requested (hint: lower zoneCount)"
         raise ValueError(message)
     return zones[:count]
+
+
+def require_supported_zones(zones: Sequence[str], ids: Mapping[str, str]) -> Sequence[str]:
+    """The zones that are given, of which the first two get the cluster.
+
+    Args:
+        zones: their names.
+        ids: ids of the region's zones by name, the same ones in every account.
+
+    Raises:
+        RunError: one of the first two takes no cluster.
+    """
+    for zone in zones[:MINIMUM_ZONES]:
+        if ids.get(zone) in UNSUPPORTED_ZONE_IDS:
+            usable = ", ".join(sorted(name for name in ids if ids[name] not in UNSUPPORTED_ZONE_IDS))
+            raise pulumi.RunError(
+                f"EKS puts no cluster in {zone}, which is {ids[zone]} (availabilityZones); hint: begin with"
+                f" two of {usable}"
+            )
+    return zones

@@ -31,6 +31,8 @@ from localenv.aws.upstream.dependency_violations import users_of_group
 
 #: Version of a cluster that asks for none: that of the local control plane.
 DEFAULT_VERSION = VERSIONS[-1]
+#: Zones that take no cluster. Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html.
+UNSUPPORTED_ZONE_IDS = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
 _KEPT = (
     "accessConfig",
     "computeConfig",
@@ -57,6 +59,7 @@ def create_cluster(call: Call) -> dict[str, Any]:
         if version not in VERSIONS:
             raise invalid(f"unsupported Kubernetes version {version}")
         require_role(call, parameters["roleArn"])
+        _require_supported_zones(call, name, parameters["resourcesVpcConfig"].get("subnetIds") or [])
         vpc_config = _vpc_config(call, name, parameters["resourcesVpcConfig"])
         access = {"bootstrapClusterCreatorAdminPermissions": True, "authenticationMode": "CONFIG_MAP"}
         network = {"serviceIpv4Cidr": "10.100.0.0/16", "ipFamily": "ipv4"}
@@ -254,6 +257,26 @@ def _vpc_config(call: Call, name: str, wanted: dict[str, Any]) -> dict[str, Any]
         "endpointPrivateAccess": wanted.get("endpointPrivateAccess", False),
         "publicAccessCidrs": wanted.get("publicAccessCidrs") or ["0.0.0.0/0"],
     }
+
+
+def _require_supported_zones(call: Call, name: str, subnet_ids: list[str]) -> None:
+    """Refuse subnets in a zone that takes no cluster, in EKS's words (eksctl-io/eksctl#817)."""
+    _vpc_of(call, subnet_ids)
+    subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"]
+    refused = sorted(
+        subnet["AvailabilityZone"]
+        for subnet in subnets
+        if subnet["AvailabilityZoneId"] in UNSUPPORTED_ZONE_IDS
+    )
+    if refused:
+        zones = call.client("ec2").describe_availability_zones()["AvailabilityZones"]
+        valid = sorted(zone["ZoneName"] for zone in zones if zone["ZoneId"] not in UNSUPPORTED_ZONE_IDS)
+        raise AwsError(
+            "UnsupportedAvailabilityZoneException",
+            f"Cannot create cluster '{name}' because {refused[0]}, the targeted availability zone, does not"
+            " currently have sufficient capacity to support the cluster. Retry and choose from these"
+            f" availability zones: {', '.join(valid)}",
+        )
 
 
 def _require_same_zones(call: Call, record: ClusterRecord, subnet_ids: list[str]) -> None:

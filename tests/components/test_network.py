@@ -4,10 +4,10 @@ from typing import Any
 
 import pulumi_aws as aws
 import pytest
-from pulumi import ResourceOptions
+from pulumi import ResourceOptions, RunError
 
 from pulumi_nodeless import AdoptedNetwork, ArgumentError, Environment, Network
-from pulumi_nodeless.network import PRIVATE_SERVICES
+from pulumi_nodeless.network import PRIVATE_SERVICES, require_supported_zones
 from tests.components.recorder import Recorder, run
 
 DISCOVERY = "karpenter.sh/discovery"
@@ -165,3 +165,15 @@ def test_arguments_that_contradict_an_existing_cluster_are_named_before_anything
     with pytest.raises(ArgumentError) as refused:
         run(lambda: Environment("nodeless", arguments, options()))
     assert [problem.path for problem in refused.value.problems] == ["kubernetes_version", "protect"]
+
+
+IDS = {"us-east-1a": "use1-az6", "us-east-1b": "use1-az3", "us-east-1c": "use1-az2"}
+
+
+def test_the_first_two_zones_that_are_given_take_a_cluster() -> None:
+    for zones in (["us-east-1a", "us-east-1c", "us-east-1b"], ["us-east-1a", "elsewhere"]):
+        assert require_supported_zones(zones, IDS) == zones
+    with pytest.raises(
+        RunError, match=r"no cluster in us-east-1b, which is use1-az3 .*us-east-1a, us-east-1c"
+    ):
+        require_supported_zones(["us-east-1a", "us-east-1b"], IDS)

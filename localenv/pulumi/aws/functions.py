@@ -22,8 +22,8 @@ def availability_zones(backend: AwsClients, arguments: Inputs) -> Outputs:
         Filters=wanted, AllAvailabilityZones=bool(arguments.get("allAvailabilityZones", False))
     )
     zones: list[Mapping[str, Any]] = sorted(reply["AvailabilityZones"], key=lambda zone: zone["ZoneName"])
-    excluded = set(arguments.get("excludeNames", []))
-    kept = [zone for zone in zones if zone["ZoneName"] not in excluded]
+    excluded = {*arguments.get("excludeNames", []), *arguments.get("excludeZoneIds", [])}
+    kept = [zone for zone in zones if excluded.isdisjoint((zone["ZoneName"], zone["ZoneId"]))]
     return {
         "id": backend.region,
         "names": [zone["ZoneName"] for zone in kept],

@@ -79,6 +79,19 @@ def test_a_cluster_that_cannot_be(world: World) -> None:
     assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
 
 
+def test_zones_that_take_no_cluster_are_refused(world: World) -> None:
+    """In this account use1-az3 is us-east-1e."""
+    eks, role = world.aws.client("eks"), world.role("cluster", "eks.amazonaws.com")
+    refused = world.ec2.create_subnet(
+        VpcId=world.vpc, CidrBlock="10.0.9.0/24", AvailabilityZone="us-east-1e"
+    )["Subnet"]["SubnetId"]
+    network = {"subnetIds": [world.subnets["us-east-1a"], refused]}
+    with pytest.raises(ClientError, match=r"us-east-1e, the targeted.*us-east-1a, us-east-1b") as error:
+        eks.create_cluster(name="demo", roleArn=role, resourcesVpcConfig=network)
+    assert code(error) == "UnsupportedAvailabilityZoneException"
+    assert eks.list_clusters()["clusters"] == []
+
+
 def test_a_cluster_stays_in_the_zones_that_it_was_created_with(world: World) -> None:
     eks, (first, second, _) = world.aws.client("eks"), world.subnets.values()
     role = world.role("cluster", "eks.amazonaws.com")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi
 import pytest
 
@@ -199,3 +201,20 @@ def test_a_cluster_stays_in_the_zones_that_it_was_made_with(shop: Shop, aws: Loc
     else:
         shop.stack.up()
     assert subnets() == made
+
+
+def test_zones_that_take_no_cluster_are_left_out_and_refused_by_name(shop: Shop, aws: LocalAws) -> None:
+    """In this account use1-az3 is us-east-1e."""
+    shop.program = lambda: _network(zone_count=5)
+    shop.stack.up()
+    subnets = aws.client("ec2").describe_subnets(
+        Filters=[{"Name": "tag:karpenter.sh/discovery", "Values": ["shop"]}]
+    )["Subnets"]
+    assert sorted(each["AvailabilityZone"][-1] for each in subnets) == ["a", "b", "c", "d", "f"]
+    shop.program = lambda: _network(availability_zones=["us-east-1a", "us-east-1e"])
+    with pytest.raises(StackFailed, match="EKS puts no cluster in us-east-1e"):
+        shop.stack.up()
+
+
+def _network(**arguments: Any) -> None:
+    Network("net", {"cluster_name": "shop", **arguments}, providers())  # type: ignore[typeddict-item]
