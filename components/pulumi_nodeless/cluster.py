@@ -158,7 +158,7 @@ class Cluster(pulumi.ComponentResource):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             endpoint_private_access=True,
             endpoint_public_access=options.endpoint_public_access,
-            public_access_cidrs=list(options.public_access_cidrs) or None,
+            public_access_cidrs=_public_access_cidrs(options),
             enabled_cluster_log_types=list(options.log_types) or None,
             encryption_config_key_arn=args.get("secrets_key_arn"),
             tags=options.tags,
@@ -217,6 +217,16 @@ class Cluster(pulumi.ComponentResource):
             return None
         listed = aws.eks.get_cluster_versions_output(opts=pulumi.InvokeOutputOptions(parent=self))
         return listed.apply(lambda answer: require_offered(version, answer.cluster_versions))
+
+
+def _public_access_cidrs(options: ClusterOptions) -> list[str] | None:
+    """The CIDR blocks that may reach the public endpoint.
+
+    All addresses are spelled out: left out, the provider would keep the blocks before.
+    """
+    if not options.endpoint_public_access:
+        return None
+    return list(options.public_access_cidrs) or ["0.0.0.0/0"]
 
 
 def _keep_subnets(resource: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:

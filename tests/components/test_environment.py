@@ -141,6 +141,20 @@ def test_nodes_may_join_by_access_entry_and_by_aws_auth(environment: Recorder) -
     }
 
 
+@pytest.mark.parametrize(
+    ("config", "blocks"),
+    [
+        # Said, so that blocks which were given before are lifted.
+        ({}, ["0.0.0.0/0"]),
+        ({"nodeless:publicAccessCidrs": '["203.0.113.0/24"]'}, ["203.0.113.0/24"]),
+        ({"nodeless:endpointPublicAccess": "false"}, None),
+    ],
+)
+def test_who_may_reach_the_public_endpoint_is_said(config: dict[str, str], blocks: list[str] | None) -> None:
+    recorder = run(program, config={**CONFIG, **config})
+    assert recorder.one("eks:index:Cluster").inputs.get("publicAccessCidrs") == blocks
+
+
 @pytest.mark.parametrize(("mode", "entries", "mappings"), [("API", 1, 0), ("CONFIG_MAP", 0, 2)])
 def test_the_authentication_mode_decides_how_nodes_join(mode: str, entries: int, mappings: int) -> None:
     recorder = run(program, config={**CONFIG, "nodeless:authenticationMode": mode})

@@ -30,6 +30,7 @@ class ForceNew:
         defaults: Input -> what it is where it is not given (`Default`): to spell that out changes nothing.
         kept: Inputs that stay as they are in the cloud where they are given no longer (`Computed` beside
             `Optional`, or a difference that is suppressed): to take one out changes nothing.
+        kept_members: Members of nested inputs of which the same is true.
     """
 
     source: str
@@ -37,11 +38,17 @@ class ForceNew:
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     defaults: Inputs = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
+    kept_members: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def settle_inputs(self, old: Inputs, new: Inputs) -> tuple[Inputs, Inputs]:
         """Old and new inputs as the real provider compares them."""
         stays = {key: old[key] for key in self.kept if key in old}
-        return {**self.defaults, **old}, {**self.defaults, **stays, **new}
+        nested = {
+            key: {**{member: old[key][member] for member in members if member in old[key]}, **new[key]}
+            for key, members in self.kept_members.items()
+            if isinstance(old.get(key), Mapping) and isinstance(new.get(key), Mapping)
+        }
+        return {**self.defaults, **old}, {**self.defaults, **stays, **new, **nested}
 
     def with_defaults(self, /, **defaults: Any) -> ForceNew:
         """The same rule, with defaults."""
@@ -50,6 +57,10 @@ class ForceNew:
     def keeping(self, *inputs: str) -> ForceNew:
         """The same rule, with inputs that stay when they are taken out."""
         return replace(self, kept=frozenset(inputs))
+
+    def keeping_members(self, key: str, *members: str) -> ForceNew:
+        """The same rule, with members of a nested input that stay when they are taken out."""
+        return replace(self, kept_members=MappingProxyType({key: frozenset(members)}))
 
 
 def _members(key: str, *members: str) -> Condition:
@@ -171,7 +182,8 @@ FORCE_NEW: Final[Mapping[str, ForceNew]] = MappingProxyType(
             kubernetesNetworkConfig=_members("kubernetesNetworkConfig", "ipFamily", "serviceIpv4Cidr"),
         )
         .with_defaults(bootstrapSelfManagedAddons=True)
-        .keeping("accessConfig", "kubernetesNetworkConfig", "version"),
+        .keeping("accessConfig", "kubernetesNetworkConfig", "version")
+        .keeping_members("vpcConfig", "publicAccessCidrs"),
         "aws:eks/fargateProfile:FargateProfile": _rule(
             "eks/fargate_profile.go",
             "clusterName",

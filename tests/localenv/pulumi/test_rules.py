@@ -145,6 +145,13 @@ def test_what_the_cloud_keeps_does_not_change_when_it_is_taken_out(token: str, k
     assert compare(token, {key: given}, {key: other}).changed == (key,)
 
 
+def test_blocks_of_the_public_endpoint_stay_when_they_are_taken_out_and_go_when_all_are_named() -> None:
+    token, narrow = "aws:eks/cluster:Cluster", {"subnetIds": ["a"], "publicAccessCidrs": ["10.0.0.0/8"]}
+    assert not compare(token, {"vpcConfig": narrow}, {"vpcConfig": {"subnetIds": ["a"]}}).changed
+    everyone = {**narrow, "publicAccessCidrs": ["0.0.0.0/0"]}
+    assert compare(token, {"vpcConfig": narrow}, {"vpcConfig": everyone}).changed == ("vpcConfig",)
+
+
 def test_of_a_name_that_is_not_on_a_type_there_is_no_default_and_nothing_is_kept() -> None:
     for token, rule in FORCE_NEW.items():
         taken = RESOURCES[token].required | RESOURCES[token].optional
