@@ -71,6 +71,10 @@ class ControllerArgs(TypedDict):
     all addresses."""
     aws_tags: NotRequired[Mapping[str, str]]
     """Tags of everything that the controller creates in AWS."""
+    shared_cluster: NotRequired[bool]
+    """Whether something else in the cluster may use the same custom resource definitions: EKS Auto Mode or
+    Karpenter. They then stay when the component is destroyed, since all of their objects would be deleted
+    with them. Default: false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class ControllerOptions:
     network_policy: bool
     webhook_cidrs: tuple[str, ...]
     aws_tags: dict[str, str]
+    shared_cluster: bool
 
     @classmethod
     def read(cls, args: ControllerArgs) -> "ControllerOptions":
@@ -111,6 +116,7 @@ class ControllerOptions:
             network_policy=reader.flag("network_policy", True),
             webhook_cidrs=reader.texts("webhook_cidrs"),
             aws_tags=reader.tags("aws_tags"),
+            shared_cluster=reader.flag("shared_cluster", False),
         )
         for key in sorted(set(options.settings) & set(settings.FIXED_SETTINGS)):
             reader.report(f"settings.{key}", "follows from the other arguments", "leave it out")
@@ -138,6 +144,7 @@ class Controller(pulumi.ComponentResource):
         self._options = options = ControllerOptions.read(args)
         super().__init__("nodeless:index:Controller", name, {}, opts)
         self._opts = pulumi.ResourceOptions(parent=self)
+        self._shared = pulumi.ResourceOptions(parent=self, retain_on_delete=options.shared_cluster or None)
         self._given = opts
         self._labels = LABELS
         # A pod waits for what the Deployment's own spec does not mention, too.
@@ -199,7 +206,7 @@ class Controller(pulumi.ComponentResource):
                     f"{self._name}-crd-{crd}",
                     metadata=taken_over(definition["metadata"]),
                     spec=definition["spec"],
-                    opts=self._opts,
+                    opts=self._shared,
                 )
             )
 

@@ -387,6 +387,7 @@ class Environment(pulumi.ComponentResource):
             "default_instance_profile": nodes.instance_profile_name,
             "namespace": namespace,
             "aws_tags": self._tags,
+            "shared_cluster": bool(self._args.get("existing_cluster")),
         }
         if self._builds_image:
             image_args: ControllerImageArgs = {

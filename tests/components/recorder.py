@@ -111,6 +111,7 @@ class Registered:
     delete_timeout: str = ""
     delete_before_replace: bool = False
     protect: bool = False
+    retained: bool = False
 
 
 class Recorder(sdk_mocks.Mocks):
@@ -228,6 +229,7 @@ class RecordingMonitor(sdk_mocks.MockMonitor):
                 delete_timeout=request.customTimeouts.delete,
                 delete_before_replace=request.deleteBeforeReplace,
                 protect=request.protect,
+                retained=request.retainOnDelete,
             )
         return answer
 

@@ -20,6 +20,7 @@ CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 PROVISIONER = "kubernetes:karpenter.sh/v1alpha5:Provisioner"
 NODE_TEMPLATE = "kubernetes:karpenter.k8s.aws/v1alpha1:AWSNodeTemplate"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+CRD = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 
 
 def with_tag(recorder: Recorder, key: str) -> list[Registered]:
@@ -445,6 +446,14 @@ def test_an_existing_cluster_is_used_instead_of_a_new_one() -> None:
     for profile in recorder.of("aws:eks/fargateProfile:FargateProfile"):
         assert profile.inputs["subnetIds"] == ["subnet-1", "subnet-2"]
     assert recorder.one(DEPLOYMENT)
+    # EKS Auto Mode has pools of the same kinds: they, and their nodes, would be deleted with the definitions.
+    assert recorder.of(CRD)
+    assert all(each.retained for each in recorder.of(CRD))
+
+
+def test_what_a_cluster_of_ones_own_has_goes_with_it(environment: Recorder) -> None:
+    assert environment.of(CRD)
+    assert not [each.name for each in environment.custom() if each.retained]
 
 
 def test_warnings_about_instances_reach_the_controller_through_one_queue(environment: Recorder) -> None:
