@@ -72,9 +72,9 @@ class ControllerArgs(TypedDict):
     aws_tags: NotRequired[Mapping[str, str]]
     """Tags of everything that the controller creates in AWS."""
     shared_cluster: NotRequired[bool]
-    """Whether something else in the cluster may use the same custom resource definitions: EKS Auto Mode or
-    Karpenter. They then stay when the component is destroyed, since all of their objects would be deleted
-    with them. Default: false."""
+    """Whether something else in the cluster may use the same custom resource definitions (EKS Auto Mode,
+    Karpenter) or the same namespace. These then stay when the component is destroyed, since all of their
+    objects would be deleted with them. Default: false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Controller(pulumi.ComponentResource):
         made = k8s.core.v1.Namespace(
             f"{self._name}-namespace",
             metadata=k8s.meta.v1.ObjectMetaArgs(name=name, labels=self._labels),
-            opts=self._opts,
+            opts=self._shared,
         )
         return made.metadata.apply(lambda metadata: str(metadata.name))
 

@@ -124,8 +124,9 @@ class EnvironmentArgs(TypedDict):
     after the pools. Default: true; false with `existing_cluster`, whose DNS is not changed. True with
     `existing_cluster` takes over a CoreDNS that is not yet an add-on."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
-    """Fargate profiles, in the first two zones. Default: `karpenter` for the controller, and `kube-system`
-    for the load balancer controller and CoreDNS (an existing cluster keeps its own CoreDNS)."""
+    """Fargate profiles, in the first two zones. Default: `karpenter` for the controller (in an existing
+    cluster `karpenter-controller`, for its pods alone), and `kube-system` for the load balancer controller
+    and CoreDNS (an existing cluster keeps its own CoreDNS)."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
     """AWSNodeTemplates: how nodes are launched. Default: one named `default`: Bottlerocket, in what has the
     discovery tag."""

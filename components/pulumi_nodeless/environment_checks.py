@@ -146,10 +146,12 @@ def manages_dns(reader: ArgumentReader) -> bool:
 def profiles_of(reader: ArgumentReader, namespace: str) -> Sequence[FargateProfileArgs]:
     """The Fargate profiles, whose faults are reported.
 
-    By default they leave the DNS of an existing cluster where it is.
+    By default they leave the DNS of an existing cluster where it is, and other pods in the controller's
+    namespace there.
     """
-    dns = manages_dns(reader) or reader.value("existing_cluster") is None
-    given = reader.value("fargate_profiles", profiles_for(namespace, dns=dns))
+    existing = reader.value("existing_cluster") is not None
+    defaults = profiles_for(namespace, dns=manages_dns(reader) or not existing, shared=existing)
+    given = reader.value("fargate_profiles", defaults)
     return check_profiles(reader, "fargate_profiles", given)
 
 

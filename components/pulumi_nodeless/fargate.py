@@ -119,18 +119,22 @@ _CONTROLLER_LABELS: Final = {"app.kubernetes.io/name": "karpenter"}
 _SHARED: Final = frozenset({"default", "kube-system"})
 
 
-def profiles_for(namespace: str, *, dns: bool = True) -> list[FargateProfileArgs]:
+def profiles_for(namespace: str, *, dns: bool = True, shared: bool = False) -> list[FargateProfileArgs]:
     """The default Fargate profiles.
 
     Args:
         namespace: the controller's; of one that others use too its pods are taken alone.
         dns: whether CoreDNS is taken too.
+        shared: whether others may use the namespace, whatever its name is. The profile then has a name of
+            its own: under the other one, a stack that has the profile without labels would delete it first,
+            and the controller's pods would be created again while no profile takes them.
     """
     controller: FargateSelectorArgs = {"namespace": namespace}
-    if namespace in _SHARED:
+    if shared or namespace in _SHARED:
         controller["labels"] = _CONTROLLER_LABELS
+    name = "karpenter-controller" if shared and namespace not in _SHARED else "karpenter"
     return [
-        {"name": "karpenter", "selectors": [controller]},
+        {"name": name, "selectors": [controller]},
         {"name": "kube-system", "selectors": [_DNS, _BALANCERS] if dns else [_BALANCERS]},
     ]
 

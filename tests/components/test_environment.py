@@ -446,6 +446,15 @@ def test_an_existing_cluster_is_used_instead_of_a_new_one() -> None:
     for profile in recorder.of("aws:eks/fargateProfile:FargateProfile"):
         assert profile.inputs["subnetIds"] == ["subnet-1", "subnet-2"]
     assert recorder.one(DEPLOYMENT)
+    selectors = {
+        each.inputs["fargateProfileName"]: each.inputs["selectors"]
+        for each in recorder.of("aws:eks/fargateProfile:FargateProfile")
+    }
+    # Others may use its namespace: their pods are not taken, and it stays.
+    assert selectors["karpenter-controller"] == [
+        {"namespace": "karpenter", "labels": {"app.kubernetes.io/name": "karpenter"}}
+    ]
+    assert recorder.one("kubernetes:core/v1:Namespace").retained
     # EKS Auto Mode has pools of the same kinds: they, and their nodes, would be deleted with the definitions.
     assert recorder.of(CRD)
     assert all(each.retained for each in recorder.of(CRD))
