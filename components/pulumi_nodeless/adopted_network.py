@@ -1,17 +1,21 @@
 """A VPC that is there already, made fit for a cluster: its subnets get the tags that everything looks for.
 
-Nothing but tags is made, and nothing but these tags goes when the component is destroyed. What makes a
+Nothing but tags is made. When the component is destroyed the cluster's own tags go; the roles of the subnets
+stay, for they may have been there before, and other clusters' load balancers look for them. What makes a
 network from nothing is `network`; both give the same outputs.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
 
 from pulumi_nodeless import names
 from pulumi_nodeless.arguments import ArgumentReader
+
+#: Of a subnet, whatever cluster uses it.
+_ROLE_TAGS: Final = "kubernetes.io/role/"
 
 
 class AdoptedNetworkArgs(TypedDict):
@@ -26,6 +30,10 @@ class AdoptedNetworkArgs(TypedDict):
     gateway."""
     public_subnet_ids: NotRequired[Sequence[str]]
     """Subnets for internet-facing load balancers. Default: none."""
+    discovery_tag: NotRequired[bool]
+    """Whether the private subnets get the tag karpenter.sh/discovery with the name of the cluster. A subnet
+    has it for one cluster only: set this to false where another one selects these subnets by it.
+    Default: true."""
 
 
 class AdoptedNetwork(pulumi.ComponentResource):
@@ -45,10 +53,13 @@ class AdoptedNetwork(pulumi.ComponentResource):
         reader = ArgumentReader("AdoptedNetwork", args, AdoptedNetworkArgs)
         cluster = reader.cluster_name()
         private, public = read_subnets(reader)
+        private_tags = names.private_subnet_tags(cluster)
+        if not reader.flag("discovery_tag", True):
+            del private_tags[names.DISCOVERY_TAG]
         reader.check()
         super().__init__("nodeless:index:AdoptedNetwork", name, {}, opts)
         self.vpc_id = pulumi.Output.from_input(args["vpc_id"])
-        self.private_subnet_ids = self._tag_subnets(private, names.private_subnet_tags(cluster))
+        self.private_subnet_ids = self._tag_subnets(private, private_tags)
         self.public_subnet_ids = self._tag_subnets(public, names.public_subnet_tags(cluster))
         self.register_outputs(
             {
@@ -66,7 +77,7 @@ class AdoptedNetwork(pulumi.ComponentResource):
                 resource_id=subnet,
                 key=key,
                 value=value,
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=pulumi.ResourceOptions(parent=self, retain_on_delete=key.startswith(_ROLE_TAGS) or None),
             )
             for subnet in subnets
             for key, value in sorted(tags.items())

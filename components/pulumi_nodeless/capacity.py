@@ -38,6 +38,9 @@ class CapacityArgs(TypedDict):
     """EC2NodeClasses: how the nodes of NodePools are launched."""
     node_pools: NotRequired[Sequence[NodePoolArgs]]
     """NodePools: which nodes may be launched, in the v1 API."""
+    subnet_ids: NotRequired[Sequence[str]]
+    """IDs of the subnets of node classes that select none. Default: the subnets with the discovery tag of the
+    cluster."""
     instance_profile: NotRequired[pulumi.Input[str]]
     """Instance profile of node classes that set none."""
     timeout_minutes: NotRequired[int]
@@ -102,6 +105,21 @@ _GENERATIONS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ClassDefaults:
+    """What node classes and templates have that say nothing else.
+
+    Attributes:
+        discovery: Tag by which they find subnets and security group.
+        subnet_ids: Their subnets, instead of those with the tag; empty: those with the tag.
+        instance_profile: Their instance profile.
+    """
+
+    discovery: Mapping[str, str]
+    subnet_ids: Sequence[str]
+    instance_profile: Any
+
+
 class Capacity(pulumi.ComponentResource):
     """The pools a stack declares."""
 
@@ -114,9 +132,12 @@ class Capacity(pulumi.ComponentResource):
         self._name, self._given_options = name, opts
         self._owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}"
         reader = ArgumentReader("Capacity", args, CapacityArgs)
-        self._discovery = {names.DISCOVERY_TAG: reader.cluster_name()}
+        self._defaults = ClassDefaults(
+            {names.DISCOVERY_TAG: reader.cluster_name()},
+            reader.texts("subnet_ids"),
+            reader.value("instance_profile"),
+        )
         self._timeout = f"{reader.integer('timeout_minutes', 30, 1, 24 * 60)}m"
-        self._profile = reader.value("instance_profile")
         self._manifests: list[Mapping[str, Any]] = []
         self._pools: list[pulumi.Resource] = []
         cluster = LiveCluster(
@@ -125,7 +146,7 @@ class Capacity(pulumi.ComponentResource):
             reader.text("controller_namespace", "karpenter"),
         )
         asks = reader.flag("preview_plan", True) and cluster.kubeconfig is not None
-        given = read_pools(reader, self._discovery, self._profile)
+        given = read_pools(reader, self._defaults)
         reader.check()
         super().__init__("nodeless:index:Capacity", name, {}, opts)
         for generation in _GENERATIONS:
@@ -154,7 +175,7 @@ class Capacity(pulumi.ComponentResource):
                 generation.class_resource,
                 generation.class_kind,
                 {"name": pod_class["name"]},
-                _class_spec(pod_class, generation, self._discovery, self._profile),
+                _class_spec(pod_class, generation, self._defaults),
             )
             for pod_class in classes
         }
@@ -188,23 +209,20 @@ class Capacity(pulumi.ComponentResource):
         )
 
 
-def read_pools(
-    reader: ArgumentReader, discovery: Mapping[str, str], profile: Any
-) -> dict[str, list[dict[str, Any]]]:
+def read_pools(reader: ArgumentReader, defaults: ClassDefaults) -> dict[str, list[dict[str, Any]]]:
     """Pools and node classes by the name of their argument, in one way of writing.
 
     Reports faults of form, of references, and those that the controller's webhook would find.
 
     Args:
         reader: of the arguments; takes the faults.
-        discovery: tag by which node classes find subnets and security group.
-        profile: instance profile of node classes that name none.
+        defaults: what node classes have that say nothing else.
     """
     given: dict[str, list[dict[str, Any]]] = {}
     for generation in _GENERATIONS:
         classes, sound = _read_form(reader, generation.classes, generation.class_shape, ("name",))
         for path, item in sound.items():
-            spec = _class_spec(item, generation, discovery, profile)
+            spec = _class_spec(item, generation, defaults)
             _check_rules(reader, path, generation.class_kind, item, spec)
         names_given = ("name", generation.reference)
         pool_args, sound = _read_form(reader, generation.pools, generation.pool_shape, names_given)
@@ -233,12 +251,11 @@ def _check_references(
             )
 
 
-def _class_spec(
-    args: Mapping[str, Any], generation: _Generation, discovery: Mapping[str, str], profile: Any
-) -> dict[str, Any]:
+def _class_spec(args: Mapping[str, Any], generation: _Generation, defaults: ClassDefaults) -> dict[str, Any]:
+    discovery, subnets = dict(defaults.discovery), defaults.subnet_ids
     if generation.classes == "node_templates":
-        return pools.node_template_spec(args, dict(discovery))
-    return pools_v1.node_class_spec(args, dict(discovery), profile)
+        return pools.node_template_spec(args, discovery, subnets)
+    return pools_v1.node_class_spec(args, discovery, defaults.instance_profile, subnets)
 
 
 def _read_form(

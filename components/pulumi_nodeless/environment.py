@@ -212,6 +212,8 @@ class Environment(pulumi.ComponentResource):
                 "provisioners": args["provisioners"],
                 "node_classes": reader.value("node_classes", ()),
                 "node_pools": reader.value("node_pools", ()),
+                # The discovery tag of subnets that clusters share names one of these.
+                "subnet_ids": args.get("existing_vpc", {}).get("private_subnet_ids", ()),
                 "instance_profile": nodes.instance_profile_name,
                 "timeout_minutes": minutes,
                 "preview_kubeconfig": cluster.kubeconfig,

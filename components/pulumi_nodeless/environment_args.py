@@ -40,6 +40,10 @@ class ExistingVpcArgs(TypedDict):
     """Subnets for nodes and Fargate pods, in at least two zones."""
     public_subnet_ids: NotRequired[Sequence[str]]
     """Subnets for internet-facing load balancers. Default: none."""
+    discovery_tag: NotRequired[bool]
+    """Whether the private subnets get the tag karpenter.sh/discovery with the name of the cluster. A subnet
+    has it for one cluster only: set this to false where another one selects these subnets by it.
+    Default: true."""
 
 
 class EnvironmentArgs(TypedDict):

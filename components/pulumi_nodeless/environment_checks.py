@@ -11,7 +11,7 @@ from typing import Any, Final
 from pulumi_nodeless import names, shapes
 from pulumi_nodeless.adopted_network import read_subnets
 from pulumi_nodeless.arguments import ArgumentError, ArgumentReader
-from pulumi_nodeless.capacity import read_pools
+from pulumi_nodeless.capacity import ClassDefaults, read_pools
 from pulumi_nodeless.cluster import ClusterOptions
 from pulumi_nodeless.cluster_facts import read_existing_cluster
 from pulumi_nodeless.controller import LABELS, NAME, ControllerOptions
@@ -129,7 +129,7 @@ def check_environment(args: EnvironmentArgs) -> None:
         _check_part(reader, args, ClusterOptions.read, _CLUSTER, dict.fromkeys(made, _LATER))
     given = ("cluster_endpoint", "default_instance_profile")
     _check_part(reader, args, ControllerOptions.read, _CONTROLLER, dict.fromkeys(given, _LATER))
-    pools = read_pools(reader, {names.DISCOVERY_TAG: cluster}, _LATER)
+    pools = read_pools(reader, ClassDefaults({names.DISCOVERY_TAG: cluster}, (), _LATER))
     if placed:
         _check_dns(reader, profiles, [*pools["provisioners"], *pools["node_pools"]])
     if "existing_cluster" not in args:

@@ -86,7 +86,8 @@ class NodeTemplateArgs(TypedDict):
     name: str
     """Name of the AWSNodeTemplate."""
     subnet_selector: NotRequired[Mapping[str, str]]
-    """Tags by which subnets are selected. Default: the discovery tag of the cluster."""
+    """Tags by which subnets are selected. Default: the discovery tag of the cluster; in an existing VPC, the
+    IDs of its private subnets."""
     security_group_selector: NotRequired[Mapping[str, str]]
     """Tags by which security groups are selected. Default: the discovery tag of the cluster."""
     ami_family: NotRequired[str]
@@ -127,15 +128,19 @@ def provisioner_spec(args: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def node_template_spec(args: Mapping[str, Any], discovery: Mapping[str, str]) -> dict[str, Any]:
+def node_template_spec(
+    args: Mapping[str, Any], discovery: Mapping[str, str], subnet_ids: Sequence[str] = ()
+) -> dict[str, Any]:
     """The `spec` of an AWSNodeTemplate.
 
     Args:
         args: a `NodeTemplateArgs` that `shapes` has read.
         discovery: the tags to select by where `args` has no selector.
+        subnet_ids: the subnets to select where `args` selects none, instead of those with the tags.
     """
+    subnets = {"aws-ids": ",".join(subnet_ids)} if subnet_ids else dict(discovery)
     spec: dict[str, Any] = {
-        "subnetSelector": args.get("subnet_selector") or dict(discovery),
+        "subnetSelector": args.get("subnet_selector") or subnets,
         "securityGroupSelector": args.get("security_group_selector") or dict(discovery),
     }
     for name, field in (

@@ -123,7 +123,10 @@ def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_class_spec(
-    args: Mapping[str, Any], discovery: Mapping[str, str], instance_profile: Any
+    args: Mapping[str, Any],
+    discovery: Mapping[str, str],
+    instance_profile: Any,
+    subnet_ids: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The `spec` of an EC2NodeClass.
 
@@ -131,12 +134,13 @@ def node_class_spec(
         args: A `NodeClassArgs` that `shapes` has read.
         discovery: The tags to select subnets and security groups by.
         instance_profile: The one to use where `args` names none.
+        subnet_ids: The subnets to select, instead of those with the tags.
     """
     terms = [{"tags": dict(discovery)}]
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": args.get("ami_alias") or "al2023@latest"}],
         **_identity(args, instance_profile),
-        "subnetSelectorTerms": terms,
+        "subnetSelectorTerms": [{"id": subnet} for subnet in subnet_ids] or terms,
         "securityGroupSelectorTerms": terms,
         **_rename_fields(args, user_data="userData", detailed_monitoring="detailedMonitoring"),
     }

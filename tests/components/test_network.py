@@ -96,6 +96,37 @@ def test_an_existing_vpc_gets_tags_and_nothing_else() -> None:
         "kubernetes.io/cluster/shop",
         "kubernetes.io/role/elb",
     }
+    # Load balancers of another cluster look for the roles, too.
+    assert {each.inputs["key"] for each in made.of("aws:ec2/tag:Tag") if each.retained} == {
+        "kubernetes.io/role/internal-elb",
+        "kubernetes.io/role/elb",
+    }
+
+
+def test_two_clusters_in_one_vpc_have_their_own_tags_and_pools_with_subnets_by_id() -> None:
+    subnets = {"vpc_id": "vpc-1", "private_subnet_ids": ["subnet-a", "subnet-b"], "discovery_tag": False}
+    made = run(
+        lambda: Environment(
+            "nodeless",
+            {
+                "cluster_name": "second",
+                "existing_vpc": subnets,  # type: ignore[typeddict-item]
+                "provisioners": [{"name": "own", "node_template": "default"}],
+                "node_classes": [{"name": "own"}],
+                "node_pools": [{"name": "own", "node_class": "own"}],
+            },
+            options(),
+        )
+    )
+
+    assert made.faults == []
+    of_subnets = [each.inputs for each in made.of("aws:ec2/tag:Tag") if "subnet" in each.inputs["resourceId"]]
+    assert DISCOVERY not in {each["key"] for each in of_subnets}
+    template = made.one("kubernetes:karpenter.k8s.aws/v1alpha1:AWSNodeTemplate").inputs["spec"]
+    assert template["subnetSelector"] == {"aws-ids": "subnet-a,subnet-b"}
+    assert template["securityGroupSelector"] == {DISCOVERY: "second"}
+    node_class = made.one("kubernetes:karpenter.k8s.aws/v1:EC2NodeClass").inputs["spec"]
+    assert node_class["subnetSelectorTerms"] == [{"id": "subnet-a"}, {"id": "subnet-b"}]
 
 
 def test_an_environment_in_an_existing_vpc_makes_no_network() -> None:

@@ -112,8 +112,8 @@ def test_an_adopted_network_keeps_its_subnets_and_loses_only_its_tags(shop: Shop
     shop.stack.up()
     assert tags(subnets[1])["karpenter.sh/discovery"] == "shop"
     shop.stack.destroy()
-    assert tags(subnets[0]) == {"owner": "us"}
-    assert tags(subnets[1]) == {}
+    assert tags(subnets[0]) == {"owner": "us", "kubernetes.io/role/internal-elb": "1"}
+    assert tags(subnets[1]) == {"kubernetes.io/role/internal-elb": "1"}
 
 
 def test_a_renamed_component_with_an_alias_keeps_every_resource(shop: Shop, aws: LocalAws) -> None:
