@@ -66,6 +66,12 @@ class ClusterArgs(TypedDict):
     secrets_key_arn: NotRequired[pulumi.Input[str]]
     """ARN of a KMS key that also encrypts Secrets, in addition to EKS's own encryption. It cannot be removed
     later."""
+    kubeconfig_role_arn: NotRequired[str]
+    """ARN of the IAM role with which the kubeconfig signs in, and everything that is made in the cluster: the
+    one that the AWS provider assumes, since it creates the cluster. Default: none is assumed."""
+    kubeconfig_profile: NotRequired[str]
+    """AWS CLI profile from which the kubeconfig takes credentials: that of the AWS provider. Default: the
+    credentials of the environment."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of all AWS resources of the cluster."""
 
@@ -80,6 +86,8 @@ class ClusterOptions:
     endpoint_public_access: bool
     public_access_cidrs: tuple[str, ...]
     log_types: tuple[str, ...]
+    kubeconfig_role_arn: str
+    kubeconfig_profile: str
     tags: dict[str, str]
 
     @classmethod
@@ -99,6 +107,8 @@ class ClusterOptions:
             endpoint_public_access=reader.flag("endpoint_public_access", True),
             public_access_cidrs=reader.texts("public_access_cidrs"),
             log_types=reader.texts("log_types"),
+            kubeconfig_role_arn=reader.text("kubeconfig_role_arn"),
+            kubeconfig_profile=reader.text("kubeconfig_profile"),
             tags=reader.tags("tags"),
         )
         version = options.kubernetes_version
@@ -161,6 +171,7 @@ class Cluster(pulumi.ComponentResource):
             public_access_cidrs=_public_access_cidrs(options),
             enabled_cluster_log_types=list(options.log_types) or None,
             encryption_config_key_arn=args.get("secrets_key_arn"),
+            provider_credential_opts=_credentials(options),
             tags=options.tags,
             opts=pulumi.ResourceOptions(parent=self, transforms=[_keep_subnets]),
         )
@@ -179,6 +190,8 @@ class Cluster(pulumi.ComponentResource):
                     endpoint=known[0],
                     certificate_authority=known[1],
                     region=region_of(known[2]),
+                    role_arn=options.kubeconfig_role_arn,
+                    profile=options.kubeconfig_profile,
                 )
             )
         )
@@ -217,6 +230,14 @@ class Cluster(pulumi.ComponentResource):
             return None
         listed = aws.eks.get_cluster_versions_output(opts=pulumi.InvokeOutputOptions(parent=self))
         return listed.apply(lambda answer: require_offered(version, answer.cluster_versions))
+
+
+def _credentials(options: ClusterOptions) -> eks.KubeconfigOptionsArgs | None:
+    """What pulumi-eks itself signs in to the cluster with."""
+    role, profile = options.kubeconfig_role_arn, options.kubeconfig_profile
+    if not role and not profile:
+        return None
+    return eks.KubeconfigOptionsArgs(role_arn=role or None, profile_name=profile or None)
 
 
 def _public_access_cidrs(options: ClusterOptions) -> list[str] | None:

@@ -32,13 +32,24 @@ class ClusterFacts:
     """Resources that the controller cannot work without."""
 
 
-def existing_cluster(cluster_name: str, args: ExistingClusterArgs) -> ClusterFacts:
-    """The facts of a cluster that is there already, out of arguments that have been checked."""
+def existing_cluster(
+    cluster_name: str, args: ExistingClusterArgs, role_arn: str = "", profile: str = ""
+) -> ClusterFacts:
+    """The facts of a cluster that is there already, out of arguments that have been checked.
+
+    Args:
+        cluster_name: its name.
+        args: what is known of it.
+        role_arn: the IAM role with which its kubeconfig signs in.
+        profile: the AWS CLI profile from which its kubeconfig takes credentials.
+    """
     document = kubeconfig(
         cluster=cluster_name,
         endpoint=args["endpoint"],
         certificate_authority=args["certificate_authority"],
         region=region_of(args["arn"]),
+        role_arn=role_arn,
+        profile=profile,
     )
     return ClusterFacts(
         name=cluster_name,

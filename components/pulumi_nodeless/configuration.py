@@ -21,9 +21,10 @@ from pulumi_nodeless.environment_args import EnvironmentArgs
 from pulumi_nodeless.shapes import kinds, name_kind, python_members, python_name
 from pulumi_nodeless.wire_names import wire_name, wire_problems
 
-WITHOUT_KEY: Final = ("existing_vpc", "existing_cluster")
+WITHOUT_KEY: Final = ("existing_vpc", "existing_cluster", "kubeconfig_role_arn", "kubeconfig_profile")
 """Arguments that only a program gives. The keys of network and cluster always have a value, their declared
-defaults, and those say how to make what these two bring."""
+defaults, and those say how to make what the first two bring. The others follow the program's AWS provider;
+that of a stack takes its credentials from the environment."""
 DEFAULT_POOL: Final = "defaultPool"
 """The key that is no argument: where it is false, pools and templates are those that are given."""
 KEYS: Final[Mapping[str, Any]] = MappingProxyType(

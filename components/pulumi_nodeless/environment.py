@@ -123,7 +123,12 @@ class Environment(pulumi.ComponentResource):
             f"{name}-pod-execution", {"cluster_name": cluster_name, "tags": tags}, child
         )
         cluster = (
-            existing_cluster(cluster_name, args["existing_cluster"])
+            existing_cluster(
+                cluster_name,
+                args["existing_cluster"],
+                reader.text("kubeconfig_role_arn"),
+                reader.text("kubeconfig_profile"),
+            )
             if args.get("existing_cluster")
             else self._cluster(cluster_name, mode, nodes, execution)
         )
@@ -307,6 +312,8 @@ class Environment(pulumi.ComponentResource):
             "endpoint_public_access",
             "public_access_cidrs",
             "secrets_key_arn",
+            "kubeconfig_role_arn",
+            "kubeconfig_profile",
         ):
             if name in self._args:
                 cluster_args[name] = self._args[name]

@@ -151,6 +151,12 @@ class EnvironmentArgs(TypedDict):
     """How many minutes a node may then drain while something blocks its pods (a PodDisruptionBudget, for
     example); after that the pods are deleted. Default: 10, or half of `teardown_timeout_minutes` where that
     is less."""
+    kubeconfig_role_arn: NotRequired[str]
+    """ARN of the IAM role with which the kubeconfig signs in, and everything that is made in the cluster: the
+    one that the AWS provider assumes. Default: none is assumed."""
+    kubeconfig_profile: NotRequired[str]
+    """AWS CLI profile from which the kubeconfig takes credentials: that of the AWS provider. Default: the
+    credentials of the environment."""
     existing_cluster: NotRequired[ExistingClusterArgs]
     """An existing cluster to install into, instead of a new network and cluster."""
     tags: NotRequired[Mapping[str, str]]

@@ -104,6 +104,8 @@ def check_environment(args: EnvironmentArgs) -> None:
     reader = ArgumentReader("Environment", args, EnvironmentArgs)
     cluster, namespace = reader.cluster_name(), reader.text("controller_namespace", NAME)
     reader.tags("tags")
+    for text in ("kubeconfig_role_arn", "kubeconfig_profile"):
+        reader.text(text)
     patience = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
     drain_seconds(reader, "teardown_drain_minutes", patience)
     for flag in _FLAGS:

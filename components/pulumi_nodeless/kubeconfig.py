@@ -8,7 +8,15 @@ clients insist on a field that others refuse.
 from typing import Any
 
 
-def kubeconfig(*, cluster: str, endpoint: str, certificate_authority: str, region: str) -> dict[str, Any]:
+def kubeconfig(
+    *,
+    cluster: str,
+    endpoint: str,
+    certificate_authority: str,
+    region: str,
+    role_arn: str = "",
+    profile: str = "",
+) -> dict[str, Any]:
     """The kubeconfig of one EKS cluster.
 
     Args:
@@ -16,7 +24,10 @@ def kubeconfig(*, cluster: str, endpoint: str, certificate_authority: str, regio
         endpoint: URL of the API server.
         certificate_authority: the CA bundle, PEM in base64, as EKS gives it.
         region: the cluster's region.
+        role_arn: the IAM role to sign in with; empty: whatever the credentials are of.
+        profile: the AWS CLI profile to take credentials from; empty: those of the environment.
     """
+    chosen = [*(("--role-arn", role_arn) if role_arn else ()), *(("--profile", profile) if profile else ())]
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -42,6 +53,7 @@ def kubeconfig(*, cluster: str, endpoint: str, certificate_authority: str, regio
                             cluster,
                             "--output",
                             "json",
+                            *chosen,
                         ],
                     }
                 },

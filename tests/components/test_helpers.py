@@ -272,6 +272,20 @@ def test_a_real_client_takes_its_token_from_the_kubeconfig(
     assert Path(loaded.ssl_ca_cert).read_text() == "CA"
 
 
+def test_a_kubeconfig_signs_in_with_the_role_and_the_profile_of_the_provider() -> None:
+    of_cluster = {"cluster": "demo", "endpoint": "https://abc.eks", "certificate_authority": "Q0E="}
+    document = kubeconfig(
+        **of_cluster, region="eu-west-1", role_arn="arn:aws:iam::1:role/deploy", profile="prod"
+    )
+    (user,) = document["users"]
+    assert user["user"]["exec"]["args"][-4:] == [
+        "--role-arn",
+        "arn:aws:iam::1:role/deploy",
+        "--profile",
+        "prod",
+    ]
+
+
 def test_the_region_is_read_from_an_arn() -> None:
     assert region_of("arn:aws:eks:eu-west-1:1:cluster/demo") == "eu-west-1"
     with pytest.raises(ValueError, match="not an ARN"):

@@ -208,3 +208,20 @@ def test_the_first_two_zones_that_are_given_take_a_cluster() -> None:
         RunError, match=r"no cluster in us-east-1b, which is use1-az3 .*us-east-1a, us-east-1c"
     ):
         require_supported_zones(["us-east-1a", "us-east-1b"], IDS)
+
+
+def test_a_new_cluster_is_entered_with_the_credentials_of_the_provider() -> None:
+    role = "arn:aws:iam::123456789012:role/deploy"
+    made = run(
+        lambda: Environment(
+            "nodeless",
+            {"cluster_name": "shop", "kubeconfig_role_arn": role, "kubeconfig_profile": "prod"},
+            options(),
+        )
+    )
+
+    assert made.faults == []
+    given = made.one("eks:index:Cluster").inputs["providerCredentialOpts"]
+    assert given == {"roleArn": role, "profileName": "prod"}
+    provider = made.one("pulumi:providers:kubernetes").inputs["kubeconfig"]
+    assert f'"--role-arn", "{role}", "--profile", "prod"' in provider

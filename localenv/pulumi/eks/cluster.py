@@ -41,6 +41,7 @@ _INPUTS = frozenset(
         "publicAccessCidrs",
         "enabledClusterLogTypes",
         "encryptionConfigKeyArn",
+        "providerCredentialOpts",
         "corednsAddonOptions",
         "kubeProxyAddonOptions",
         "useDefaultVpcCni",
@@ -149,7 +150,8 @@ class Cluster:
         )
 
     def _kubeconfig(self, cluster: Registered) -> str:
-        known = kubeconfig.of(cluster["name"], cluster["endpoint"], cluster["certificateAuthority"])
+        options = self._inputs.get("providerCredentialOpts") or {}
+        known = kubeconfig.of(cluster["name"], cluster["endpoint"], cluster["certificateAuthority"], options)
         return wire.UNKNOWN if known is None else json.dumps(known)
 
     def _aws_auth(self, provider: Registered) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 from localenv.pulumi import wire
 
 
-def of(name: str, endpoint: str, authority: Mapping[str, Any] | str) -> dict[str, Any] | None:
+def of(
+    name: str, endpoint: str, authority: Mapping[str, Any] | str, options: Mapping[str, str]
+) -> dict[str, Any] | None:
     """The kubeconfig of a cluster, or None while its endpoint is not known.
 
     Args:
         name: The cluster's name.
         endpoint: URL of its API server.
         authority: The cluster's `certificateAuthority`, with `data` in base64.
+        options: What to sign in with: `roleArn`, `profileName`.
     """
     if wire.is_unknown([name, endpoint, authority]) or isinstance(authority, str):
         return None
@@ -30,15 +33,21 @@ def of(name: str, endpoint: str, authority: Mapping[str, Any] | str) -> dict[str
             }
         ],
         "contexts": [{"name": "aws", "context": {"cluster": "kubernetes", "user": "aws"}}],
-        "users": [{"name": "aws", "user": {"exec": _sign_in(name)}}],
+        "users": [{"name": "aws", "user": {"exec": _sign_in(name, options)}}],
     }
 
 
-def _sign_in(name: str) -> dict[str, Any]:
+def _sign_in(name: str, options: Mapping[str, str]) -> dict[str, Any]:
+    chosen = [
+        text
+        for option, key in (("--role", "roleArn"), ("--profile", "profileName"))
+        if options.get(key)
+        for text in (option, options[key])
+    ]
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "aws",
-        "args": ["eks", "get-token", "--cluster-name", name, "--output", "json"],
+        "args": ["eks", "get-token", "--cluster-name", name, "--output", "json", *chosen],
         "env": [
             {
                 "name": "KUBERNETES_EXEC_INFO",
