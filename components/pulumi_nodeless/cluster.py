@@ -137,6 +137,8 @@ class Cluster(pulumi.ComponentResource):
     """ARN of the cluster."""
     endpoint: pulumi.Output[str]
     """URL of the API server."""
+    kubernetes_version: pulumi.Output[str]
+    """Kubernetes version of the cluster, available once it runs that version."""
     certificate_authority: pulumi.Output[str]
     """CA bundle of the API server: PEM, base64-encoded."""
     security_group_id: pulumi.Output[str]
@@ -179,6 +181,7 @@ class Cluster(pulumi.ComponentResource):
         self.cluster_name = made.apply(lambda cluster: cluster.name)
         self.arn = made.apply(lambda cluster: cluster.arn)
         self.endpoint = made.apply(lambda cluster: cluster.endpoint)
+        self.kubernetes_version = made.apply(lambda cluster: cluster.version)
         self.certificate_authority = made.apply(_certificate_authority)
         self.security_group_id = self._security_group(made.apply(lambda cluster: cluster.id))
         self.oidc_provider_arn = self._eks.oidc_provider_arn
@@ -207,6 +210,7 @@ class Cluster(pulumi.ComponentResource):
                 "clusterName": self.cluster_name,
                 "arn": self.arn,
                 "endpoint": self.endpoint,
+                "kubernetesVersion": self.kubernetes_version,
                 "certificateAuthority": self.certificate_authority,
                 "securityGroupId": self.security_group_id,
                 "oidcProviderArn": self.oidc_provider_arn,

@@ -28,6 +28,8 @@ class ClusterFacts:
     public_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
     security_group_id: pulumi.Input[str]
     kubeconfig: pulumi.Output[Any]
+    kubernetes_version: pulumi.Output[str] | None
+    """None where it has to be asked for."""
     made: tuple[pulumi.Resource, ...]
     """Resources that the controller cannot work without."""
 
@@ -63,6 +65,7 @@ def existing_cluster(
         public_subnet_ids=[],
         security_group_id=args["security_group_id"],
         kubeconfig=pulumi.Output.secret(document),
+        kubernetes_version=None,
         made=(),
     )
 

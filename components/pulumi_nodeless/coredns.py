@@ -13,6 +13,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_aws as aws
 
+_ADDON: Final = "coredns"
 _ON_FARGATE: Final = {"computeType": "Fargate"}
 
 
@@ -23,6 +24,7 @@ def coredns_on_fargate(
     cluster_name: pulumi.Input[str],
     tags: Mapping[str, str],
     after: Sequence[pulumi.Resource],
+    kubernetes_version: pulumi.Input[str] | None = None,
 ) -> aws.eks.Addon:
     """Makes the add-on for Fargate.
 
@@ -33,11 +35,12 @@ def coredns_on_fargate(
         cluster_name: name of the cluster.
         tags: tags of the add-on.
         after: the profiles; a pod made before its profile is active stays pending for ever.
+        kubernetes_version: that of the cluster, for which the add-on's version is chosen.
     """
     above = None if given is None else given.parent
     aliases = [] if above is None else [pulumi.Alias(parent=above)]
     opts = pulumi.ResourceOptions(parent=profiles, depends_on=list(after), aliases=aliases)
-    return _addon(name, cluster_name, tags, opts, _ON_FARGATE)
+    return _addon(name, cluster_name, tags, opts, _ON_FARGATE, kubernetes_version)
 
 
 def coredns_on_nodes(
@@ -47,6 +50,7 @@ def coredns_on_nodes(
     cluster_name: pulumi.Input[str],
     tags: Mapping[str, str],
     after: Sequence[pulumi.Resource],
+    kubernetes_version: pulumi.Input[str] | None = None,
 ) -> aws.eks.Addon:
     """Makes the add-on for nodes.
 
@@ -57,11 +61,12 @@ def coredns_on_nodes(
         cluster_name: name of the cluster.
         tags: tags of the add-on.
         after: what makes nodes.
+        kubernetes_version: that of the cluster, for which the add-on's version is chosen.
     """
     aliases = [pulumi.Alias(parent=profiles)]
     opts = pulumi.ResourceOptions(parent=parent, depends_on=list(after), aliases=aliases)
     # Deleted before the pools, it leaves its pods to those that still drain.
-    return _addon(name, cluster_name, tags, opts, {}, preserve=True)
+    return _addon(name, cluster_name, tags, opts, {}, kubernetes_version, preserve=True)
 
 
 def _addon(
@@ -70,13 +75,15 @@ def _addon(
     tags: Mapping[str, str],
     opts: pulumi.ResourceOptions,
     configuration: Mapping[str, Any],
+    kubernetes_version: pulumi.Input[str] | None,
     *,
     preserve: bool | None = None,
 ) -> aws.eks.Addon:
     return aws.eks.Addon(
         name,
         cluster_name=cluster_name,
-        addon_name="coredns",
+        addon_name=_ADDON,
+        addon_version=_version_for(kubernetes_version, opts.parent),
         # An empty one is said as well: left out, the provider would keep the one before.
         configuration_values=json.dumps(configuration),
         resolve_conflicts_on_create="OVERWRITE",
@@ -85,3 +92,17 @@ def _addon(
         tags=tags,
         opts=opts,
     )
+
+
+def _version_for(
+    kubernetes_version: pulumi.Input[str] | None, parent: pulumi.Resource | None
+) -> pulumi.Output[str] | None:
+    """The add-on's version that EKS installs by default; without one an add-on stays at its first version."""
+    if kubernetes_version is None:
+        return None
+    found = aws.eks.get_addon_version_output(
+        addon_name=_ADDON,
+        kubernetes_version=kubernetes_version,
+        opts=pulumi.InvokeOutputOptions(parent=parent),
+    )
+    return found.apply(lambda answer: answer.version)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pulumi
+import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from pulumi_nodeless.adopted_network import AdoptedNetwork
@@ -37,6 +38,7 @@ from pulumi_nodeless.environment_checks import (
 from pulumi_nodeless.fargate import (
     FargateProfileArgs,
     FargateProfiles,
+    FargateProfilesArgs,
     PodExecutionRole,
     dns_on_fargate,
     profile_that_takes,
@@ -167,18 +169,7 @@ class Environment(pulumi.ComponentResource):
             # By token it needs the cluster's issuer only; an association needs the cluster.
             child if mechanism == IRSA else pulumi.ResourceOptions(parent=self, depends_on=[*cluster.made]),
         )
-        fargate = FargateProfiles(
-            f"{name}-fargate",
-            {
-                "cluster_name": cluster.name,
-                "pod_execution_role_arn": execution.role_arn,
-                "subnet_ids": cluster.fargate_subnet_ids,
-                "profiles": profiles,
-                "manage_coredns": with_dns and dns_on_fargate(profiles),
-                "tags": tags,
-            },
-            pulumi.ResourceOptions(parent=self, depends_on=[execution]),
-        )
+        fargate = self._fargate(cluster, execution, profiles, with_dns=with_dns)
         provider = k8s.Provider(
             f"{name}-kubernetes",
             kubeconfig=cluster.kubeconfig.apply(_to_json),
@@ -230,7 +221,13 @@ class Environment(pulumi.ComponentResource):
         )
         if with_dns and not dns_on_fargate(profiles):
             coredns_on_nodes(
-                f"{name}-fargate-coredns", self, fargate, cluster.name, tags, [*served, guard, capacity]
+                f"{name}-fargate-coredns",
+                self,
+                fargate,
+                cluster.name,
+                tags,
+                [*served, guard, capacity],
+                self._version_of(cluster),
             )
         self.cluster_name = pulumi.Output.from_input(cluster.name)
         self.cluster_endpoint = pulumi.Output.from_input(cluster.endpoint)
@@ -279,6 +276,13 @@ class Environment(pulumi.ComponentResource):
             "provisionerNames": self.provisioner_names,
             "nodePoolNames": self.node_pool_names,
         }
+
+    def _version_of(self, cluster: ClusterFacts) -> pulumi.Output[str]:
+        """The cluster's Kubernetes version."""
+        if cluster.kubernetes_version is not None:
+            return cluster.kubernetes_version
+        found = aws.eks.get_cluster_output(name=cluster.name, opts=pulumi.InvokeOutputOptions(parent=self))
+        return found.apply(lambda answer: answer.version)
 
     def _tell_of(self, controller: Controller, cluster: ClusterFacts) -> None:
         """Sets the outputs about the controller."""
@@ -332,8 +336,32 @@ class Environment(pulumi.ComponentResource):
             public_subnet_ids=network.public_subnet_ids,
             security_group_id=cluster.security_group_id,
             kubeconfig=cluster.kubeconfig,
+            kubernetes_version=cluster.kubernetes_version,
             made=(network, cluster),
         )
+
+    def _fargate(
+        self,
+        cluster: ClusterFacts,
+        execution: PodExecutionRole,
+        profiles: Sequence[FargateProfileArgs],
+        *,
+        with_dns: bool,
+    ) -> FargateProfiles:
+        """Makes the Fargate profiles, and CoreDNS where one of them takes it."""
+        dns = with_dns and dns_on_fargate(profiles)
+        args: FargateProfilesArgs = {
+            "cluster_name": cluster.name,
+            "pod_execution_role_arn": execution.role_arn,
+            "subnet_ids": cluster.fargate_subnet_ids,
+            "profiles": profiles,
+            "manage_coredns": dns,
+            "tags": self._tags,
+        }
+        if dns:
+            args["kubernetes_version"] = self._version_of(cluster)
+        options = pulumi.ResourceOptions(parent=self, depends_on=[execution])
+        return FargateProfiles(f"{self._name}-fargate", args, options)
 
     def _load_balancers(
         self,

@@ -103,6 +103,9 @@ class FargateProfilesArgs(TypedDict):
     CoreDNS and the load balancer controller."""
     manage_coredns: NotRequired[bool]
     """Whether to install CoreDNS as an EKS add-on that runs on Fargate. Default: true."""
+    kubernetes_version: NotRequired[pulumi.Input[str]]
+    """Kubernetes version of the cluster, for which the version of CoreDNS is chosen. Default: CoreDNS stays
+    at the version that it is installed with."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of the profiles and the add-on."""
 
@@ -200,7 +203,15 @@ class FargateProfiles(pulumi.ComponentResource):
                 )
             )
         if coredns:
-            coredns_on_fargate(f"{name}-coredns", self, opts, args["cluster_name"], tags, made)
+            coredns_on_fargate(
+                f"{name}-coredns",
+                self,
+                opts,
+                args["cluster_name"],
+                tags,
+                made,
+                args.get("kubernetes_version"),
+            )
         self.profile_names = pulumi.Output.all(*[profile.fargate_profile_name for profile in made])
         self.register_outputs({"profileNames": self.profile_names})
 

@@ -42,8 +42,10 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
     "aws:eks/getCluster:getCluster": {
         "id": "demo",
         "name": "demo",
+        "version": "1.34",
         "vpcConfig": {"clusterSecurityGroupId": "sg-cluster"},
     },
+    "aws:eks/getAddonVersion:getAddonVersion": {"id": "coredns", "version": "v1.12.1-eksbuild.2"},
     "aws:eks/getClusterVersions:getClusterVersions": {
         "id": "us-east-1",
         "region": "us-east-1",
@@ -153,6 +155,7 @@ class Recorder(sdk_mocks.Mocks):
         state = {
             "name": inputs["name"],
             "arn": f"arn:aws:eks:us-east-1:{ACCOUNT}:cluster/{inputs['name']}",
+            "version": inputs.get("version", "1.36"),
             "endpoint": "https://ABC.gr7.us-east-1.eks.amazonaws.com",
             "certificateAuthority": {"data": "Q0E="},
             "vpcConfig": {"clusterSecurityGroupId": "sg-cluster", "vpcId": inputs["vpcId"], "subnetIds": []},

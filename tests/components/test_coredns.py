@@ -56,6 +56,8 @@ def test_without_a_profile_for_it_dns_runs_on_the_first_node_that_a_pool_makes()
     dns = recorder.one(ADDON)
     assert dns.inputs["addonName"] == "coredns"
     assert json.loads(dns.inputs["configurationValues"]) == {}
+    # Without a version it stays at its first one, whatever the cluster is upgraded to.
+    assert dns.inputs["addonVersion"] == "v1.12.1-eksbuild.2"
     before = recorder.everything_behind(dns)
     for needed in (recorder.one(PROVISIONER), recorder.one("kubernetes:apps/v1:Deployment")):
         assert needed.urn in before
