@@ -11,7 +11,7 @@ without a way to the internet, for databases and the like.
 """
 
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, ip_network
 
 MAXIMUM_ZONES = 6
 """Zones the layout has room for; no AWS region has more."""
@@ -63,3 +63,12 @@ def split(cidr: str, zones: int) -> tuple[ZoneSubnets, ...]:
         ZoneSubnets(str(private[i]), str(small[_FIRST_PUBLIC + i]), str(small[_FIRST_INTRA + i]))
         for i in range(zones)
     )
+
+
+def is_network(text: str) -> bool:
+    """Whether this is a network in CIDR notation, without bits of hosts."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True

@@ -21,6 +21,7 @@ import pulumi_eks as eks
 
 from pulumi_nodeless import names
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.cidr import is_network
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
 
 API = "API"
@@ -60,6 +61,9 @@ class ClusterArgs(TypedDict):
     """Whether the API server can also be reached from outside the VPC. Default: true."""
     public_access_cidrs: NotRequired[Sequence[str]]
     """CIDR blocks that may reach the public endpoint. Default: all addresses."""
+    private_access_cidrs: NotRequired[Sequence[str]]
+    """CIDR blocks, beside the cluster's own security group, that may reach the private endpoint: of a network
+    that is connected to the VPC, where Pulumi runs. Default: none."""
     log_types: NotRequired[Sequence[str]]
     """Control plane logs to enable: api, audit, authenticator, controllerManager, scheduler. Default:
     none."""
@@ -85,6 +89,7 @@ class ClusterOptions:
     authentication_mode: str
     endpoint_public_access: bool
     public_access_cidrs: tuple[str, ...]
+    private_access_cidrs: tuple[str, ...]
     log_types: tuple[str, ...]
     kubeconfig_role_arn: str
     kubeconfig_profile: str
@@ -106,6 +111,7 @@ class ClusterOptions:
             ),
             endpoint_public_access=reader.flag("endpoint_public_access", True),
             public_access_cidrs=reader.texts("public_access_cidrs"),
+            private_access_cidrs=reader.texts("private_access_cidrs"),
             log_types=reader.texts("log_types"),
             kubeconfig_role_arn=reader.text("kubeconfig_role_arn"),
             kubeconfig_profile=reader.text("kubeconfig_profile"),
@@ -116,6 +122,11 @@ class ClusterOptions:
             reader.report("kubernetes_version", f"{version!r} is not a version that EKS offers", "1.33")
         if options.public_access_cidrs and not options.endpoint_public_access:
             reader.report("public_access_cidrs", "given although the public endpoint is off")
+        for block in options.private_access_cidrs:
+            if not is_network(block):
+                reader.report(
+                    "private_access_cidrs", f"{block!r} is not a network", "write it as 10.0.0.0/16"
+                )
         for unknown in sorted(set(options.log_types) - set(LOG_TYPES)):
             reader.report("log_types", f"{unknown!r} is not one of {', '.join(LOG_TYPES)}")
         if options.authentication_mode != API:
@@ -184,6 +195,7 @@ class Cluster(pulumi.ComponentResource):
         self.kubernetes_version = made.apply(lambda cluster: cluster.version)
         self.certificate_authority = made.apply(_certificate_authority)
         self.security_group_id = self._security_group(made.apply(lambda cluster: cluster.id))
+        self._open_private_endpoint(name, options.private_access_cidrs)
         self.oidc_provider_arn = self._eks.oidc_provider_arn
         self.oidc_issuer = self._eks.oidc_issuer.apply(lambda issuer: issuer.removeprefix("https://"))
         self.kubeconfig = pulumi.Output.secret(
@@ -227,6 +239,25 @@ class Cluster(pulumi.ComponentResource):
         """
         told = aws.eks.get_cluster_output(name=cluster, opts=pulumi.InvokeOutputOptions(parent=self))
         return told.apply(lambda answer: str(answer.vpc_config.cluster_security_group_id))
+
+    def _open_private_endpoint(self, name: str, blocks: Sequence[str]) -> None:
+        """Admits networks to the private endpoint.
+
+        One rule for each block: a changed rule is another one, made while the old one has its blocks.
+        """
+        for block in blocks:
+            aws.ec2.SecurityGroupRule(
+                f"{name}-private-access-{block}",
+                type="ingress",
+                security_group_id=self.security_group_id,
+                protocol="tcp",
+                from_port=443,
+                to_port=443,
+                description="the private endpoint of the API server",
+                cidr_blocks=None if ":" in block else [block],
+                ipv6_cidr_blocks=[block] if ":" in block else None,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
 
     def _check_offered(self, version: str | None) -> pulumi.Input[str] | None:
         """The version, if EKS offers it: asked of EKS while the program runs, in a preview as well."""

@@ -9,7 +9,6 @@ The Deployment comes last and is ready only when the webhooks answer, so whateve
 component can create pools at once.
 """
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypedDict
@@ -21,6 +20,7 @@ import pulumi_nodeless
 from nodeless.api.crds import all_crds
 from pulumi_nodeless import deployment, network_policy, rbac, settings, webhooks
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.cidr import is_network
 from pulumi_nodeless.names import HOLD_NAMESPACE, IMAGE_REPOSITORY, PATCH_FORCE
 from pulumi_nodeless.ordering import child_after
 
@@ -123,7 +123,7 @@ class ControllerOptions:
         for key in sorted(set(options.environment) & deployment.RESERVED_ENVIRONMENT):
             reader.report(f"environment.{key}", "is set by the component", "leave it out")
         for cidr in options.webhook_cidrs:
-            if not _is_network(cidr):
+            if not is_network(cidr):
                 reader.report("webhook_cidrs", f"{cidr!r} is not a network", "write it as 10.0.0.0/16")
         reader.check()
         return options
@@ -349,14 +349,6 @@ class Controller(pulumi.ComponentResource):
             spec=spec,
             opts=child_after(self, self._given, [budget, *self._before_pods]),
         )
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ipaddress.ip_network(text)
-    except ValueError:
-        return False
-    return True
 
 
 def taken_over(metadata: Mapping[str, Any]) -> k8s.meta.v1.ObjectMetaArgs:

@@ -182,7 +182,8 @@ class Environment(pulumi.ComponentResource):
             # Otherwise what is there already stops an up: a guard that the controller made again, or one
             # that the state lost, definitions that a chart left, what an interrupted create had made.
             upsert_existing_objects=True,
-            opts=child,
+            # Its private endpoint may have to be opened to whoever runs this.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*cluster.made]),
         )
         in_cluster = pulumi.ResourceOptions(parent=self, providers=[provider])
         foundations: list[pulumi.Resource] = [*cluster.made, nodes, execution, access, identity, fargate]
@@ -315,6 +316,7 @@ class Environment(pulumi.ComponentResource):
             "kubernetes_version",
             "endpoint_public_access",
             "public_access_cidrs",
+            "private_access_cidrs",
             "secrets_key_arn",
             "kubeconfig_role_arn",
             "kubeconfig_profile",

@@ -75,6 +75,9 @@ class EnvironmentArgs(TypedDict):
     """Whether the API server can also be reached from outside the VPC. Default: true."""
     public_access_cidrs: NotRequired[Sequence[str]]
     """CIDR blocks that may reach the public endpoint. Default: all addresses."""
+    private_access_cidrs: NotRequired[Sequence[str]]
+    """CIDR blocks, beside the cluster's own security group, that may reach the private endpoint: of a network
+    that is connected to the VPC, where Pulumi runs. Default: none."""
     cluster_log_types: NotRequired[Sequence[str]]
     """Control plane logs to enable: api, audit, authenticator, controllerManager, scheduler. Default:
     none."""

@@ -48,6 +48,7 @@ _CLUSTER: Final = {
     "authentication_mode": "authentication_mode",
     "endpoint_public_access": "endpoint_public_access",
     "public_access_cidrs": "public_access_cidrs",
+    "private_access_cidrs": "private_access_cidrs",
     "cluster_log_types": "log_types",
 }
 #: What the controller's own arguments are called, here with `controller_` before it.
@@ -88,6 +89,7 @@ _CLUSTER_ARGUMENTS: Final = (
     "kubernetes_version",
     "endpoint_public_access",
     "public_access_cidrs",
+    "private_access_cidrs",
     "cluster_log_types",
     "secrets_key_arn",
     "protect",

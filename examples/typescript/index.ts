@@ -7,8 +7,8 @@ const environment = new nodeless.Environment("environment", {
     clusterName: "typescript",
     zoneCount: 3,
     natGateways: "per-zone",
-    // The API server is reached from inside the VPC only: run this from a machine there, or say true.
-    endpointPublicAccess: false,
+    // Afterwards, close it: docs/guides/private-cluster.md says how.
+    endpointPublicAccess: true,
     controllerImage: "ghcr.io/nodeless/controller:0.1.0",
     nodeTemplates: [{ name: "default", amiFamily: "Bottlerocket" }],
     provisioners: [{

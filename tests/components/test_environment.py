@@ -156,6 +156,22 @@ def test_who_may_reach_the_public_endpoint_is_said(config: dict[str, str], block
     assert recorder.one("eks:index:Cluster").inputs.get("publicAccessCidrs") == blocks
 
 
+def test_a_connected_network_is_admitted_to_the_private_endpoint_before_anything_is_made_in_the_cluster() -> (
+    None
+):
+    private = {"nodeless:endpointPublicAccess": "false", "nodeless:privateAccessCidrs": '["192.0.2.0/24"]'}
+    recorder = run(program, config={**CONFIG, **private})
+    assert recorder.faults == []
+    rule = recorder.one("aws:ec2/securityGroupRule:SecurityGroupRule")
+    assert (rule.inputs["securityGroupId"], rule.inputs["cidrBlocks"]) == ("sg-cluster", ["192.0.2.0/24"])
+    assert (rule.inputs["type"], rule.inputs["fromPort"], rule.inputs["toPort"]) == ("ingress", 443, 443)
+    for made in recorder.custom():
+        if made.token.startswith("kubernetes:"):
+            assert rule.urn in recorder.everything_behind(made), made.name
+    with pytest.raises(ConfigurationError, match=r"privateAccessCidrs: '192.0.2.1/24' is not a network"):
+        run(program, config={**CONFIG, "nodeless:privateAccessCidrs": '["192.0.2.1/24"]'})
+
+
 @pytest.mark.parametrize(("mode", "entries", "mappings"), [("API", 1, 0), ("CONFIG_MAP", 0, 2)])
 def test_the_authentication_mode_decides_how_nodes_join(mode: str, entries: int, mappings: int) -> None:
     recorder = run(program, config={**CONFIG, "nodeless:authenticationMode": mode})
