@@ -1,14 +1,16 @@
 """The controller's two ConfigMaps as data: its settings and its logging.
 
-Pure: `controller` puts the results into ConfigMaps. Keys and defaults are those of Karpenter v0.27's
-`karpenter-global-settings` and `config-logging`, so that a user's knowledge of them stays true. What the
-keys mean to the controller is documented with the controller's own settings.
+Makes no resource: `controller` puts the results into ConfigMaps. Keys and defaults are those of Karpenter
+v0.27's `karpenter-global-settings` and `config-logging`, so that a user's knowledge of them stays true. What
+the keys mean to the controller is documented with the controller's own settings.
 """
 
 import json
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
+
+import pulumi
 
 GLOBAL_SETTINGS: Final = "karpenter-global-settings"
 LOGGING: Final = "config-logging"
@@ -30,9 +32,11 @@ FIXED_SETTINGS: Final = ("aws.clusterName", "aws.clusterEndpoint", "aws.defaultI
 
 
 def global_settings(
-    cluster: str, endpoint: Any, instance_profile: Any, overrides: Mapping[str, Any], tags: Mapping[str, str]
+    cluster: str, endpoint: Any, instance_profile: Any, overrides: Mapping[str, Any], tags: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Data of the settings ConfigMap; `endpoint`, `instance_profile` and override values may be outputs.
+    """Data of the settings ConfigMap.
+
+    `endpoint`, `instance_profile` and the values of overrides and tags may be outputs.
 
     Args:
         cluster: name of the cluster, for discovery and tags.
@@ -43,10 +47,17 @@ def global_settings(
     """
     data: dict[str, Any] = dict(DEFAULT_SETTINGS)
     if tags:
-        data["aws.tags"] = json.dumps(dict(tags), sort_keys=True)
+        data["aws.tags"] = _as_json(tags)
     data.update(overrides)
     data.update(zip(FIXED_SETTINGS, (cluster, endpoint, instance_profile), strict=True))
     return dict(sorted(data.items()))
+
+
+def _as_json(values: Mapping[str, Any]) -> Any:
+    """The document of values that may be outputs; a plain text where all of them are plain."""
+    if all(isinstance(value, str) for value in values.values()):
+        return json.dumps(dict(values), sort_keys=True)
+    return pulumi.Output.json_dumps(dict(values), sort_keys=True)
 
 
 def logging_settings(level: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Networks with and without a way to the internet, and those that are there already."""
 
+import json
 from typing import Any
 
 import pulumi_aws as aws
@@ -225,3 +226,21 @@ def test_a_new_cluster_is_entered_with_the_credentials_of_the_provider() -> None
     assert given == {"roleArn": role, "profileName": "prod"}
     provider = made.one("pulumi:providers:kubernetes").inputs["kubeconfig"]
     assert f'"--role-arn", "{role}", "--profile", "prod"' in provider
+
+
+def test_a_tag_may_come_from_another_resource() -> None:
+    def program() -> None:
+        provider = aws.Provider("aws", region="us-east-1")
+        team: Any = aws.ec2.Eip("team", opts=ResourceOptions(provider=provider)).id
+        Environment(
+            "nodeless",
+            {"cluster_name": "shop", "tags": {"team": team, "env": "test"}},
+            ResourceOptions(providers=[provider]),
+        )
+
+    made = run(program)
+
+    assert made.faults == []
+    data = made.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings").inputs["data"]
+    assert json.loads(data["aws.tags"]) == {"env": "test", "team": "team-id"}
+    assert made.one("aws:ec2/vpc:Vpc").inputs["tags"]["team"] == "team-id"
