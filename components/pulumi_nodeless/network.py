@@ -46,6 +46,8 @@ https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html: it is 
 controller its role, since any workload may come by its own through EKS Pod Identity."""
 
 
+#: Services whose endpoints have another prefix in China. Source: aws/aws-cdk, aws-ec2/lib/vpc-endpoint.ts.
+_PREFIXED_IN_CHINA: Final = frozenset({"ec2", "ecr.api", "ecr.dkr", "eks", "sqs", "sts"})
 #: Zones that a network has at least: EKS asks for subnets in two.
 MINIMUM_ZONES: Final = 2
 UNSUPPORTED_ZONE_IDS: Final = ("use1-az3", "usw1-az2", "cac1-az3")
@@ -340,7 +342,7 @@ class Network(pulumi.ComponentResource):
             aws.ec2.VpcEndpoint(
                 f"{self._name}-{service.replace('.', '-')}",
                 vpc_id=self._vpc.id,
-                service_name=pulumi.Output.format("com.amazonaws.{0}.{1}", region, service),
+                service_name=region.apply(partial(interface_endpoint, service)),
                 vpc_endpoint_type="Interface",
                 subnet_ids=[subnet.id for subnet in subnets],
                 security_group_ids=[group.id],
@@ -380,3 +382,9 @@ def require_supported_zones(zones: Sequence[str], ids: Mapping[str, str]) -> Seq
                 f" two of {usable}"
             )
     return zones
+
+
+def interface_endpoint(service: str, region: str) -> str:
+    """The name of a service's interface endpoint in a region."""
+    china = region.startswith("cn-") and service in _PREFIXED_IN_CHINA
+    return f"{'cn.' if china else ''}com.amazonaws.{region}.{service}"

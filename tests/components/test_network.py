@@ -8,7 +8,7 @@ import pytest
 from pulumi import ResourceOptions, RunError
 
 from pulumi_nodeless import AdoptedNetwork, ArgumentError, Environment, Network
-from pulumi_nodeless.network import PRIVATE_SERVICES, require_supported_zones
+from pulumi_nodeless.network import PRIVATE_SERVICES, interface_endpoint, require_supported_zones
 from tests.components.recorder import Recorder, run
 
 DISCOVERY = "karpenter.sh/discovery"
@@ -244,3 +244,15 @@ def test_a_tag_may_come_from_another_resource() -> None:
     data = made.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings").inputs["data"]
     assert json.loads(data["aws.tags"]) == {"env": "test", "team": "team-id"}
     assert made.one("aws:ec2/vpc:Vpc").inputs["tags"]["team"] == "team-id"
+
+
+def test_in_china_some_interface_endpoints_have_a_name_of_their_own() -> None:
+    in_china = {service: interface_endpoint(service, "cn-north-1") for service in PRIVATE_SERVICES}
+    assert in_china["ecr.api"] == "cn.com.amazonaws.cn-north-1.ecr.api"
+    assert {name for name, endpoint in in_china.items() if endpoint.startswith("com.")} == {
+        "eks-auth",
+        "elasticloadbalancing",
+        "logs",
+        "ssm",
+    }
+    assert interface_endpoint("ec2", "us-gov-west-1") == "com.amazonaws.us-gov-west-1.ec2"
