@@ -142,6 +142,42 @@ def test_pools_of_later_generations_are_taken_over(tmp_path, version):
     assert all(step["undo"] and step["check"] for step in made["steps"])
 
 
+def undo_of(made):
+    return [command for step in made["steps"] for command in step["undo"]]
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_the_way_back_from_karpenters_pools_deletes_none_of_them(tmp_path, version):
+    reference = (
+        {"group": "karpenter.k8s.aws"} if version == "v1" else {"apiVersion": "karpenter.k8s.aws/v1beta1"}
+    )
+    made = migration(
+        dump(tmp_path, a_node_pool(version, **reference), CLASS, a_node("n1", "karpenter.sh/nodepool"))
+    )
+
+    undo = undo_of(made)
+    assert not [line for line in undo if "kubectl delete" in line or "helm uninstall" in line]
+    assert "helm rollback karpenter --namespace karpenter" in undo
+    commands = [command for step in made["steps"] for command in step["commands"]]
+    assert any("--take-ownership --force-conflicts" in command for command in commands)
+    assert any("--reset-then-reuse-values" in command for command in commands)
+    assert not [step for step in made["steps"] if "launches nothing" in step["check"]]
+
+
+def test_the_way_back_from_provisioners_deletes_only_the_pools_in_their_place(tmp_path):
+    beside = a_node_pool(group="karpenter.k8s.aws")
+    beside["metadata"]["name"] = "beside"
+    beside["spec"]["template"]["spec"]["nodeClassRef"]["name"] = "beside"
+    its_class = {**CLASS, "metadata": {"name": "beside"}}
+    made = migration(dump(tmp_path, PROVISIONER, TEMPLATE, beside, its_class), "--role", "r")
+
+    undo = undo_of(made)
+    (deletion,) = [line for line in undo if line.startswith("kubectl delete")]
+    assert "nodepool/default" in deletion
+    assert "nodepool/beside" not in deletion
+    assert not [line for line in undo if "helm uninstall" in line]
+
+
 def test_what_v1_cannot_say_is_a_fault_with_its_place(tmp_path):
     path = dump(tmp_path, PROVISIONER, TEMPLATE)
     ended = migrate(path)

@@ -32,7 +32,7 @@ from nodeless.explain.migration.ledger import Ledger
 from nodeless.explain.migration.node_group import NodeGroup
 from nodeless.explain.migration.proposals import Proposals, TypeSize, propose
 from nodeless.explain.migration.report import Migration, PricedNode, bill_of
-from nodeless.explain.migration.steps import Step, steps_from_groups, steps_from_karpenter
+from nodeless.explain.migration.steps import ProposedObjects, Step, steps_from_groups, steps_from_karpenter
 from nodeless.explain.report import Report, report
 from nodeless.explain.what_if import without_nodes
 from nodeless.explain.words import count, listed
@@ -92,7 +92,8 @@ class _Pools:
     groups: list[NodeGroup]
     renamed: dict[str, str]
     """The pool of each group, by all of its names."""
-    older: bool = False
+    older: bool
+    proposed: ProposedObjects
 
 
 def migration_of(options: Options, sold: CatalogFile) -> Migration:
@@ -183,7 +184,21 @@ def _with_karpenter(given: MigrationInput, made: Proposals, options: Options, le
         )
     older = any(PROVISIONER.describes(document.value) for document in given.pools)
     groups = [proposal.group for proposal in made.proposals]
-    return _Pools([*made.manifests, *result.manifests], origins, groups, renamed, older)
+    proposed = [*made.manifests, *result.manifests]
+    return _Pools(proposed, origins, groups, renamed, older, _split(proposed, given))
+
+
+def _split(manifests: Iterable[Manifest], given: MigrationInput) -> ProposedObjects:
+    """Which of the manifests the input has already, in whatever version, and which are new."""
+    known = {_kubectl_name(document.value) for document in given.pools}
+    names = [_kubectl_name(manifest) for manifest in manifests]
+    return ProposedObjects(
+        tuple(name for name in names if name in known), tuple(name for name in names if name not in known)
+    )
+
+
+def _kubectl_name(manifest: Mapping[str, Any]) -> str:
+    return f"{str(manifest['kind']).lower()}/{manifest['metadata'].get('name')}"
 
 
 def _cleaned(manifest: Manifest) -> Manifest:
@@ -438,12 +453,12 @@ class _Migrating:
 
     def _steps(self, differing: Any, priced: Sequence[PricedNode]) -> tuple[Step, ...]:
         if not self._pools.groups:
-            return steps_from_karpenter(differing, older=self._pools.older)
+            return steps_from_karpenter(differing, self._pools.proposed, older=self._pools.older)
         nodes: dict[str, tuple[str, ...]] = {}
         for node in priced:
             if node.source and not node.name.startswith(("i-", node.source)):
                 nodes[node.source] = (*nodes.get(node.source, ()), node.name)
-        return steps_from_groups(self._pools.groups, self._autoscaler, differing, nodes)
+        return steps_from_groups(self._pools.groups, self._autoscaler, differing, nodes, self._pools.proposed)
 
 
 def _with_before(told: Report | None, before: float) -> Report | None:

@@ -15,6 +15,12 @@ from nodeless.model.workloads import Workload
 FILE = "pools.yaml"
 _PATCHED = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
 _NONE = "nothing to undo"
+_OWN_VALUES = "--values values.yaml"
+_REUSED_VALUES = (
+    "--reset-then-reuse-values "
+    "--set controller.image.repository=ACCOUNT.dkr.ecr.REGION.amazonaws.com/nodeless "
+    "--set controller.image.tag=TAG --set controller.image.digest="
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +42,25 @@ class Step:
     caution: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ProposedObjects:
+    """The pools and node classes of the file, each as kubectl names it.
+
+    Attributes:
+        existing: Those that the cluster has already.
+        added: Those that the migration adds.
+    """
+
+    existing: tuple[str, ...]
+    added: tuple[str, ...]
+
+
 def steps_from_groups(
     groups: Sequence[NodeGroup],
     autoscaler: Autoscaler,
     differing: Sequence[Difference],
     nodes: dict[str, tuple[str, ...]],
+    proposed: ProposedObjects,
 ) -> tuple[Step, ...]:
     """From Cluster Autoscaler.
 
@@ -49,11 +69,12 @@ def steps_from_groups(
         autoscaler: What is known of its Deployment.
         differing: Pods that would behave differently.
         nodes: The nodes of each group, by its subject, as far as they are known.
+        proposed: What the file of the manifests has.
     """
     return (
         *_protect(differing),
-        _install(),
-        _apply("kubectl get ec2nodeclasses,nodepools: READY is True for each"),
+        _upgrade(_REUSED_VALUES) if proposed.existing else _install(),
+        _apply(proposed),
         *_stop_schedules(groups),
         _stop_autoscaler(autoscaler),
         *_reselect(differing),
@@ -62,7 +83,9 @@ def steps_from_groups(
     )
 
 
-def steps_from_karpenter(differing: Sequence[Difference], *, older: bool) -> tuple[Step, ...]:
+def steps_from_karpenter(
+    differing: Sequence[Difference], proposed: ProposedObjects, *, older: bool
+) -> tuple[Step, ...]:
     """From Karpenter; `older`: of v1alpha5, whose nodes have no NodeClaims."""
     stop = Step(
         "Stop Karpenter; nodes and pods keep running",
@@ -93,8 +116,8 @@ def steps_from_karpenter(differing: Sequence[Difference], *, older: bool) -> tup
     return (
         *_protect(differing),
         stop,
-        _install(),
-        _apply("kubectl get ec2nodeclasses,nodepools: READY is True for each"),
+        _upgrade(_OWN_VALUES if older else _REUSED_VALUES),
+        _apply(proposed),
         *_reselect(differing),
         replace if older else keep,
     )
@@ -182,13 +205,46 @@ def _install() -> Step:
     )
 
 
-def _apply(check: str) -> Step:
+def _upgrade(values: str) -> Step:
+    """In place of Karpenter, whose release, objects and nodes stay."""
+    return Step(
+        "Replace Karpenter's charts with those of nodeless "
+        "(docs/guides/migrate-from-karpenter.md, or with Pulumi)",
+        (
+            "kubectl annotate crd capacitybuffers.autoscaling.x-k8s.io helm.sh/resource-policy=keep",
+            "helm upgrade --install karpenter-crd charts/nodeless-crd --namespace karpenter "
+            "--take-ownership --force-conflicts",
+            f"helm upgrade karpenter charts/nodeless --namespace karpenter {values}",
+        ),
+        "kubectl -n karpenter rollout status deployment/karpenter; kubectl get nodeclaims: the same claims "
+        "as before, which nodeless manages from here on",
+        (
+            "kubectl -n karpenter scale deployment karpenter --replicas 0",
+            "helm rollback karpenter --namespace karpenter",
+        ),
+        "never uninstall karpenter-crd while it is Karpenter's chart: every pool and node would be deleted; "
+        "that the first command finds no such CRD is no problem",
+    )
+
+
+def _apply(proposed: ProposedObjects) -> Step:
     return Step(
         "Apply the proposed pools and node classes",
         (f"nodeless validate {FILE}", f"kubectl apply -f {FILE}"),
-        check,
-        (f"kubectl delete -f {FILE}",),
+        "kubectl get ec2nodeclasses,nodepools: READY is True for each",
+        _undo_apply(proposed),
         "from here on pending pods get nodes of the pools; deleting a pool drains and terminates its nodes",
+    )
+
+
+def _undo_apply(proposed: ProposedObjects) -> tuple[str, ...]:
+    """Without a deletion of what was there before: it would terminate every node of the pools."""
+    if not proposed.existing:
+        return (f"kubectl delete -f {FILE}",)
+    delete = (f"kubectl delete {' '.join(proposed.added)}",) if proposed.added else ()
+    return (
+        *delete,
+        f"apply your own manifests of {listed(proposed.existing)} again; do not delete these objects",
     )
 
 
