@@ -9,6 +9,7 @@ import pytest
 
 from nodeless.api.errors import InvalidObject
 from nodeless.api.reading import read_claim, read_node_class, read_pool
+from nodeless.api.validation import validate
 from nodeless.model.pools import BlockDevice, Kubelet, MetadataOptions, Reference, SelectorTerm
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
@@ -81,6 +82,17 @@ def test_a_field_that_does_not_exist_is_refused_though_it_is_null(
 
     with pytest.raises(InvalidObject, match="is not a known field"):
         read(manifest | {"spec": manifest["spec"] | {"nosuch": None}})
+
+
+def test_what_a_newer_controller_writes_into_the_status_is_no_fault() -> None:
+    """Karpenter v1.14 writes `interruptible`; a dump of its objects can be used."""
+    found = {"id": "cr-1", "state": "active", "interruptible": False}
+    stored = ec2_node_class() | {"status": {"capacityReservations": [found], "later": 1}}
+    assert read_node_class(stored) == read_node_class(ec2_node_class())
+    assert [fault for fault in validate(stored) if not fault.warning] == []
+
+    with pytest.raises(InvalidObject, match=r"status.capacityReservations\[0\].id: is required"):
+        read_node_class(ec2_node_class() | {"status": {"capacityReservations": [{}]}})
 
 
 def test_absent_limits_are_no_limits() -> None:

@@ -35,7 +35,9 @@ _RANGES = {"int32": 2**31, "int64": 2**63}
 def structural_errors(manifest: Any, kind: Kind) -> Iterator[FieldError]:
     """The faults of form of a whole object, in document order, found as they are asked for."""
     for fault in form_errors(manifest, schema(kind, described=False)):
-        yield with_new_home(fault, kind)
+        # The status is what another controller has written, maybe a newer one.
+        if fault.code is not RuleCode.UNKNOWN_FIELD or not fault.path.startswith("status."):
+            yield with_new_home(fault, kind)
 
 
 def form_errors(manifest: Any, wanted: Schema) -> Iterator[FieldError]:
