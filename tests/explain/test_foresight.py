@@ -127,6 +127,32 @@ def test_nodes_of_provisioners_are_replaced_only_where_drift_is_turned_on(enable
     assert ("would drift and stay" in next(reported.lines())) != enabled
 
 
+def test_nodes_that_drift_and_stay_cost_what_they_cost_now():
+    pool = a_provisioner(requirements=Requirements([DEAR]))
+    before = situation(cluster(pool, standing(pool), on("a")))
+    after = with_pool(before, replace(pool, requirements=Requirements([CHEAP])))
+    sold = tuple(kind for kind in FAMILY if kind.name == "large")
+
+    reported = preview_drift(before, replace(after, catalog={pool.key: sold}))
+
+    assert [each.replaced for each in reported.drifting] == [False]
+    assert reported.before > 0
+    assert reported.difference == pytest.approx(0)
+    assert reported.unpriced == ()
+
+
+def test_nodes_without_a_price_are_named():
+    before = situation(cluster(POOL, standing(POOL), standing(POOL, "b", "large"), on("a")))
+    cheap = tuple(kind for kind in FAMILY if kind.name == "large")
+    before = replace(before, catalog={POOL.key: cheap})
+
+    reported = preview_drift(before, before)
+
+    assert reported.difference == 0
+    assert "the price of 1 node is not known, and in neither cost: node-a" in list(reported.lines())
+    assert reported.to_json()["unpriced"] == ["node-a"]
+
+
 def test_another_image_is_found_by_what_the_cloud_says():
     before = situation(cluster(POOL, standing(POOL), on("a")))
     key = str(POOL.node_class)

@@ -1,27 +1,32 @@
 """What a change of pools and node classes would do to nodes that stand.
 
 Both sides are situations: as it is, and as if the changed manifests had been applied. A node drifts by the
-rules of `lifecycle.drift`; those that drift already, whatever is applied, are not told again. Then the pods
-of the nodes that would be replaced are planned as if their nodes were gone: what is bought for them, and
-what the cluster costs before and after.
+rules of `nodeclaim.drift`; those that have already drifted, whatever is applied, are not told again, unless
+their pool is removed. Then the pods of the nodes that would be replaced are planned as if their nodes were
+gone: what is bought for them, and what the cluster costs before and after.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.report import Launch, Report, Unplaced, report
+from nodeless.explain.fill import NodeFill, existing_nodes
+from nodeless.explain.report import Launch, Unplaced, report
 from nodeless.explain.what_if import changed
 from nodeless.explain.words import count, listed, price
 from nodeless.model import events
 from nodeless.model.bill import HOURS_A_MONTH
+from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import OWNER
 from nodeless.model.nodes import Instance, NodeClaim
+from nodeless.model.plan import Plan
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import with_kind_called
 from nodeless.nodeclaim.drift import DriftView, Selected, drift_of
+from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state import apply
 from nodeless.state.saving import plain
 
@@ -66,6 +71,8 @@ class DriftPreview:
     before: float
     after: float
     notes: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
+    """Nodes whose price is not known; they are in neither cost."""
 
     @property
     def difference(self) -> float:
@@ -104,6 +111,9 @@ class DriftPreview:
         for group in self.unplaced:
             names = listed(group.pods)
             yield f"{count(len(group.pods), 'pod')} without a place [{group.code}]: {names}"
+        if self.unpriced:
+            nodes = count(len(self.unpriced), "node")
+            yield f"the price of {nodes} is not known, and in neither cost: {listed(self.unpriced)}"
         month = self.difference * HOURS_A_MONTH
         yield (
             f"cost {price(self.before)} now, {price(self.after)} then: "
@@ -134,8 +144,19 @@ def preview_drift(
     for claim in drifting:
         if claim.replaced:
             moved = changed(moved, f"without-node={claim.node}")
-    now, then = _report(before), _report(moved)
-    return DriftPreview(drifting, then.launches, then.unplaced, now.cost.after, then.cost.after, tuple(notes))
+    plan = moved.plan()
+    now, then = report(before, before.plan()), report(moved, plan)
+    staying = _staying(before, moved, plan)
+    unpriced = {node.name for node in (*now.nodes, *staying) if node.price is None}
+    return DriftPreview(
+        drifting,
+        then.launches,
+        then.unplaced,
+        now.cost.after,
+        fsum(node.price for node in staying if node.price is not None) + plan.cost_per_hour,
+        tuple(notes),
+        tuple(sorted(unpriced)),
+    )
 
 
 def without_pools_of(owner: str, snapshot: Snapshot) -> Snapshot:
@@ -172,8 +193,18 @@ def without_pools(named: Collection[str], snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def _report(situation: Situation) -> Report:
-    return report(situation, situation.plan())
+def _staying(before: Situation, after: Situation, plan: Plan) -> tuple[NodeFill, ...]:
+    """The nodes that would still be there, at the prices of now: pools may no longer buy their types."""
+    policy = after.policy
+    catalog = {key: _with_types(before.catalog.get(key, ()), types) for key, types in after.catalog.items()}
+    pools = after.snapshot.pools.values()
+    prices = priced({**before.catalog, **catalog}, pools, policy.price_adjustments, policy.node_fee)
+    return existing_nodes(after.snapshot, prices, plan, policy.commitments)
+
+
+def _with_types(known: tuple[InstanceType, ...], more: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+    names = {kind.name for kind in known}
+    return (*known, *(kind for kind in more if kind.name not in names))
 
 
 def _drifting(
