@@ -78,6 +78,15 @@ def test_a_node_that_drifts_already_is_no_news():
     assert preview_drift(drifted, with_pool(drifted, replace(POOL, labels={"team": "shop"}))).drifting == ()
 
 
+def test_a_node_that_has_drifted_ends_with_its_pool_all_the_same():
+    before = situation(cluster(POOL, node_of(POOL, "a", "2xlarge", annotations=digests(POOL, None)), on("a")))
+    drifted = with_pool(before, replace(POOL, labels={"team": "web"}))
+    after = replace(drifted, snapshot=without_pools([POOL.key], drifted.snapshot))
+    assert [(each.node, each.reason) for each in preview_drift(drifted, after).drifting] == [
+        ("node-a", "PoolRemoved")
+    ]
+
+
 @pytest.mark.parametrize("kind", [a_node_pool, a_provisioner])
 def test_the_nodes_of_a_pool_that_leaves_end_and_their_pods_move(kind):
     owned = {OWNER: "shop/prod/pools"}

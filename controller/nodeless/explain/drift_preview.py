@@ -214,8 +214,8 @@ def _drifting(
         node = before.snapshot.node_of(claim)
         if node is None:
             continue
-        found = _removed(before, after, claim) or _reason(after, claim, observations.after, observations)
-        if found is None or _reason(before, claim, observations.before, observations) is not None:
+        found = _removed(before, after, claim) or _new_reason(before, after, claim, observations)
+        if found is None:
             continue
         pods = [pod for pod in before.snapshot.pods_on(node.name) if pod.occupies]
         yield Drifting(
@@ -227,6 +227,16 @@ def _drifting(
             *found,
             replaced=found[0] == POOL_REMOVED or claim.pool.kind != PROVISIONER or provisioners_drift,
         )
+
+
+def _new_reason(
+    before: Situation, after: Situation, claim: NodeClaim, observations: CloudObservations
+) -> tuple[str, str] | None:
+    """Why a node would drift; None where it has already drifted."""
+    found = _reason(after, claim, observations.after, observations)
+    if found is None or _reason(before, claim, observations.before, observations) is not None:
+        return None
+    return found
 
 
 def _removed(before: Situation, after: Situation, claim: NodeClaim) -> tuple[str, str] | None:
