@@ -191,6 +191,13 @@ def test_8_1_text_that_lost_its_indentation_is_no_yaml(tmp_path: Path) -> None:
         ("0x10", 16),
         ("017", 15),
         ("0o17", 15),
+        ("0O17", 15),
+        ("-0X1f", -31),
+        ("0089", 89),
+        ("098765432109", 98765432109),
+        ("2e5", 200000),
+        ("+.5", 0.5),
+        ("0_8e1", 80),
         ("1_000", 1000),
         ("1e3", 1000.0),
         ("1.5e1", 15),
@@ -219,6 +226,30 @@ def test_a_number_without_a_fraction_is_a_whole_one_as_json_has_it(text: str, wh
     (read,) = read_documents(f"a: {text}")
 
     assert isinstance(read["a"], int) == whole
+
+
+def test_strings_stay_strings_for_kubectl_when_they_are_converted(tmp_path: Path) -> None:
+    """An account with a leading zero is a number to kubectl, and `y` is true, unless they are in quotes."""
+    tags = {"owner": "098765432109", "env": "y", "costcenter": "0089", "release": "2e5", "n": "no", "N": "5"}
+    tags |= {"host": "10.0.0.1", "none": "~", "day": "2026-01-01", "empty": "", "hex": "0X1F"}
+    given = json.dumps(ec2_node_class_v1beta1(tags=tags)).encode()
+    result = nodeless("convert", written(tmp_path, "given.json", given))
+
+    assert result.exit_code == 0, result.stderr
+    (read,) = read_documents(result.stdout)
+    assert read["spec"]["tags"] == tags
+    for quoted in ("'098765432109'", "'y'", "'0089'", "'2e5'", "'no'", "'N': '5'", "'~'", "'0X1F'"):
+        assert quoted in result.stdout
+    assert "host: 10.0.0.1\n" in result.stdout
+
+
+def test_a_number_of_digits_is_no_string_without_quotes(tmp_path: Path) -> None:
+    """kubectl sends the number 98765432109, and the API server refuses it."""
+    text = yaml.safe_dump(ec2_node_class(tags={"owner": "x098765432109"})).replace("x0987", "0987")
+    result = nodeless("validate", written(tmp_path, "given.yaml", text.encode()))
+
+    assert result.exit_code == 1
+    assert "spec.tags.owner: 98765432109 must be a string" in result.stdout.replace("\n", " ")
 
 
 def test_a_tab_is_called_one(tmp_path: Path) -> None:

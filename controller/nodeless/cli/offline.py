@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_back import convert_to_v1alpha5
@@ -58,6 +57,7 @@ from nodeless.cli.manifests.documents import Document, FaultLine
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
 from nodeless.cli.manifests.neighbors import neighbor_warnings
+from nodeless.cli.manifests.yaml_writer import yaml_documents
 from nodeless.cli.object_names import split_names
 from nodeless.cli.progress import working
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
@@ -201,7 +201,7 @@ def convert_files(
     if output == JSON:
         typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
     elif output == YAML and result.manifests:
-        typer.echo(yaml.safe_dump_all(result.manifests, sort_keys=False, allow_unicode=True), nl=False)
+        typer.echo(yaml_documents(result.manifests), nl=False)
     for subject, note in result.notes:
         found.say(located(sources_of[subject], f"note: {note}"))
     for subject, change in result.changes:

@@ -84,11 +84,11 @@ def write_document(kind: str, body: Mapping[str, Any], output: str) -> None:
     document = {"apiVersion": API_VERSION, "kind": kind, **body}
     if output == YAML:
         # Imported here: most calls do without it.
-        import yaml  # noqa: PLC0415
+        from nodeless.cli.manifests.yaml_writer import yaml_text  # noqa: PLC0415
 
         # Through JSON: YAML would write tuples and enumerations in a form of Python's own.
         data = json.loads(json.dumps(document))
-        typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120), nl=False)
+        typer.echo(yaml_text(data), nl=False)
     else:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 

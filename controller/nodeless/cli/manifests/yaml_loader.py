@@ -1,8 +1,9 @@
 """YAML as kubectl reads it (sigs.k8s.io/yaml over go-yaml v2), by PyYAML's parser in C.
 
 What is a string there is one here: dates, `12:30`, `=`. As there, `yes`, `on` and `y` are booleans, `017`
-and `0o17` octal numbers; binary values are the text they encode; keys are strings, whatever they look like.
-Unlike there, a key that is given twice is a fault: kubectl keeps the last, which nobody means.
+and `0o17` octal numbers, `0189` and `2e5` decimal ones; binary values are the text they encode; keys are
+strings, whatever they look like. Unlike there, a key that is given twice is a fault: kubectl keeps the last,
+which nobody means.
 """
 
 import re
@@ -15,13 +16,13 @@ _TAG = "tag:yaml.org,2002:"
 _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP, _VALUE = (
     f"{_TAG}{name}" for name in ("bool", "int", "float", "null", "timestamp", "value")
 )
-_INTEGER = re.compile(
-    r"^(?:[-+]?0b[0-1_]+|[-+]?0o[0-7_]+|[-+]?0[0-7_]*|[-+]?[1-9][0-9_]*|[-+]?0x[0-9a-fA-F_]+)$"
-)
+_INTEGER = re.compile(r"^[-+]?_*(?:0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$")
+#: Digits after a 0 that are no octal number are a decimal one, as `0089`: those of accounts, for example.
 _DECIMAL = re.compile(
-    r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
-    r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    r"^(?:[-+]?_*(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]*[0-9][0-9_]*)(?:[eE][-+]?[0-9_]*[0-9][0-9_]*)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
+_BASES = {"0b": 2, "0o": 8, "0x": 16}
 
 #: From here on Go writes numbers of JSON with an exponent.
 _LARGE = 1e21
@@ -89,13 +90,29 @@ def _boolean(loader: Loader, node: yaml.ScalarNode) -> bool:
 def _number(loader: Loader, node: yaml.ScalarNode) -> int | float:
     try:
         found: int | float = (
-            loader.construct_yaml_int(node) if node.tag == _INT else loader.construct_yaml_float(node)
+            _whole(str(loader.construct_scalar(node)))
+            if node.tag == _INT
+            else loader.construct_yaml_float(node)
         )
     except (ValueError, IndexError):
         problem = f"{node.value!r} is not a number"
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
     # As JSON, which kubectl makes of it, has no other way to write a whole number.
     return int(found) if isinstance(found, float) and found.is_integer() and abs(found) < _LARGE else found
+
+
+def _whole(text: str) -> int:
+    digits = text.replace("_", "").lower()
+    sign = -1 if digits.startswith("-") else 1
+    digits = digits.lstrip("+-")
+    base = _BASES.get(digits[:2], 8 if digits.startswith("0") else 10)
+    return sign * int(digits, base)
+
+
+def reads_as_text(text: str) -> bool:
+    """Whether a text without quotes is read as this text, and not as a number, a boolean or nothing."""
+    tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))
+    return bool(tag == f"{_TAG}str")
 
 
 def _text(loader: Loader, node: yaml.ScalarNode) -> str:
@@ -119,3 +136,4 @@ Loader.add_constructor(_INT, _number)
 Loader.add_constructor(_FLOAT, _number)
 Loader.add_constructor(_TIMESTAMP, _text)
 Loader.add_constructor(f"{_TAG}binary", _binary)
+_RESOLVER: Any = Loader("")
