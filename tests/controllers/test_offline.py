@@ -252,6 +252,20 @@ def test_a_number_of_digits_is_no_string_without_quotes(tmp_path: Path) -> None:
     assert "spec.tags.owner: 98765432109 must be a string" in result.stdout.replace("\n", " ")
 
 
+def test_values_that_end_with_a_line_break_are_refused_as_by_the_api_server(tmp_path: Path) -> None:
+    """Of a block scalar (`|`)."""
+    pool = node_pool()
+    pool["spec"] |= {"disruption": {"consolidateAfter": "30s\n", "budgets": [{"nodes": "10%\n"}]}}
+    pool["spec"]["template"] |= {"metadata": {"labels": {"team": "a\n"}}}
+    pool["spec"]["template"]["spec"] |= {"expireAfter": "720h\n"}
+    result = nodeless("validate", written(tmp_path, "given.json", json.dumps(pool).encode()))
+
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.exit_code == 1
+    for path in ("disruption.consolidateAfter", "budgets[0].nodes", "labels.team", "spec.expireAfter"):
+        assert f"{path}: " in result.stdout
+
+
 def test_a_tab_is_called_one(tmp_path: Path) -> None:
     path = written(tmp_path, "given.yaml", b"apiVersion: v1\nkind: Pod\nmetadata:\n\tname: web\n")
 

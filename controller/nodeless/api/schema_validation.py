@@ -171,7 +171,10 @@ def _check_string(value: str, wanted: Schema, path: str) -> Iterator[FieldError]
 
 
 def _matches(pattern: str, text: str) -> bool:
-    return has_form_of_schedule(text) if pattern == SCHEDULE_PATTERN else bool(re.search(pattern, text))
+    if pattern == SCHEDULE_PATTERN:
+        return has_form_of_schedule(text)
+    # Python's $ also matches before a newline at the end; that of the API server only at the end.
+    return bool(re.search(re.sub(r"\$$", r"\\Z", pattern), text))
 
 
 def _is_time(text: str) -> bool:
