@@ -1,11 +1,22 @@
 """Commands that cannot read the cluster say what was in the way, once, and what to do."""
 
+import asyncio
+
 import pytest
+import typer
 import yaml
 from typer.testing import CliRunner
 
 from nodeless.cli import live_cluster
+from nodeless.cli.commands import inputs
+from nodeless.cli.commands.files import Offer
+from nodeless.cli.kubeconfig import ClusterUnreadable
 from nodeless.cli.main import app
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
+from nodeless.cloudprovider.billing.terms import terms_of
+from nodeless.explain.price_terms import PriceTerms
+from nodeless.kube.errors import ApiError
+from tests.disruption.world import a_node_pool, cluster, node_of
 
 NOWHERE = {
     "apiVersion": "v1",
@@ -54,3 +65,40 @@ def test_a_namespace_without_the_controllers_settings_is_named(control_plane, na
     assert result.exit_code == 2
     hint = "hint: --controller-namespace says where the controller is"
     assert f"no ConfigMap {namespace}/karpenter-global-settings; {hint}" in result.output
+
+
+class WithoutConfigMap:
+    """The API server of a cluster that runs Karpenter v1, whose settings are environment variables."""
+
+    async def get(self, _path):
+        raise ApiError(404, "NotFound", "it is not found")
+
+
+def test_a_cluster_without_the_config_map_has_the_settings_of_the_environment(monkeypatch):
+    monkeypatch.setenv("CLUSTER_NAME", "demo")
+    settings = asyncio.run(live_cluster.read_settings(WithoutConfigMap(), "karpenter"))
+    assert settings.cluster_name == "demo"
+
+    monkeypatch.delenv("CLUSTER_NAME")
+    wanted = r"no ConfigMap karpenter/.*without the ConfigMap, set CLUSTER_NAME"
+    with pytest.raises(ClusterUnreadable, match=wanted):
+        asyncio.run(live_cluster.read_settings(WithoutConfigMap(), "karpenter"))
+
+
+def test_a_cluster_of_another_region_is_not_planned_by_the_bundled_catalog(monkeypatch, capsys):
+    """Without AWS."""
+    pool = a_node_pool()
+    seen = cluster(pool, node_of(pool, "a", zone="eu-west-1a"))
+
+    def without_aws(_kubeconfig, _namespace, _region, offline, _offered):
+        return offline(seen, terms_of(PriceTerms()))
+
+    monkeypatch.setattr(inputs, "from_cluster", without_aws)
+    sold = bundled_catalog()
+    with pytest.raises(typer.Exit) as ended:
+        inputs._from_cluster(inputs.Source(), Offer(sold, sold.all_zones[:3]), [], {})
+    assert ended.value.exit_code == 2
+    told = capsys.readouterr().err
+    assert (
+        "the catalog of us-east-1 has none of the cluster's zones (eu-west-1a); hint: give --catalog" in told
+    )

@@ -50,6 +50,7 @@ from nodeless.scheduling import Policy, with_placeholders
 PATIENCE = 60.0
 #: Time in which a watch that fails is tried again before its problem is told.
 _GRACE = 10.0
+_CONTROLLER_NAMESPACE_HINT = "--controller-namespace says where the controller is"
 
 Offline = Callable[[Snapshot, BillTerms], tuple[Catalog, dict[str, str]]]
 """What pools may buy where the cloud cannot be asked, and what counts as part of its price."""
@@ -145,14 +146,9 @@ async def live_change(
     client = await ApiClient.connect()
     try:
         try:
-            settings = await _read_settings(client, namespace)
+            settings = await read_settings(client, namespace)
         except SettingsError as error:
             raise ClusterUnreadable(f"ConfigMap {namespace}/{SETTINGS_NAME}: {error}") from None
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            hint = "--controller-namespace says where the controller is"
-            raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
         cluster_facts = await _cluster_facts(client, settings)
         overlays = watched_overlays() if settings.node_overlays else ()
         seen = await _snapshot(client, namespace, remark, overlays)
@@ -260,10 +256,12 @@ async def _settings(
     client: ApiClient, namespace: str, remark: Callable[[str], None]
 ) -> GlobalSettings | None:
     try:
-        return await _read_settings(client, namespace)
+        return await read_settings(client, namespace)
+    except ClusterUnreadable as error:
+        remark(f"settings not known: {error}")
     except (ApiError, ApiUnavailable, SettingsError) as error:
-        remark(f"settings not known: {error}; hint: --controller-namespace says where the controller is")
-        return None
+        remark(f"settings not known: {error}; hint: {_CONTROLLER_NAMESPACE_HINT}")
+    return None
 
 
 async def _cluster_facts(client: ApiClient, settings: GlobalSettings) -> tuple[str, str]:
@@ -273,6 +271,22 @@ async def _cluster_facts(client: ApiClient, settings: GlobalSettings) -> tuple[s
     return client.certificate_authority, await server_version(client)
 
 
-async def _read_settings(client: ApiClient, namespace: str) -> GlobalSettings:
-    document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
-    return GlobalSettings.from_config_map(document.get("data") or {}, ConfigSources(dict(os.environ), {}))
+async def read_settings(client: ApiClient, namespace: str) -> GlobalSettings:
+    """The settings of the ConfigMap and the environment; Karpenter v1 has only the environment.
+
+    Raises:
+        ApiUnavailable, ApiError: The API server cannot be reached, or refuses.
+        ClusterUnreadable: There is no ConfigMap, and the environment does not name the cluster.
+        SettingsError: A setting cannot be used.
+    """
+    sources = ConfigSources(dict(os.environ), {})
+    try:
+        document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        if os.environ.get("CLUSTER_NAME"):
+            return GlobalSettings.from_config_map({}, sources)
+        hint = f"{_CONTROLLER_NAMESPACE_HINT}; without the ConfigMap, set CLUSTER_NAME"
+        raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
+    return GlobalSettings.from_config_map(document.get("data") or {}, sources)

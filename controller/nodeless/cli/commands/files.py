@@ -1,7 +1,7 @@
 """Manifests as a situation, and manifests added to one that there is."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -236,14 +236,25 @@ def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tup
         for offering in kind.offerings
         if offering.zone
     }
-    known = tuple(sorted(there & set(offer.sold.all_zones)))
-    if there and not known:
+    return known_zones(there, offer, ", ".join(files)) or offer.zones
+
+
+def known_zones(zones: Collection[str], offer: Offer, subject: str) -> tuple[str, ...]:
+    """Those of a cluster's zones that the offer sells in; ends the command where it is of another region.
+
+    Args:
+        zones: The zones of the cluster, as far as they are known.
+        offer: What is sold.
+        subject: What needs the offer, for the message.
+    """
+    known = tuple(sorted(set(zones) & set(offer.sold.all_zones)))
+    if zones and not known:
         refuse(
-            f"{', '.join(files)}: the catalog of {offer.sold.region} has none of the cluster's zones "
-            f"({', '.join(sorted(there))}); hint: give --catalog with the output of `nodeless catalog` "
+            f"{subject}: the catalog of {offer.sold.region} has none of the cluster's zones "
+            f"({', '.join(sorted(zones))}); hint: give --catalog with the output of `nodeless catalog` "
             "in its region"
         )
-    return known or offer.zones
+    return known
 
 
 def _note(given: "FileContents", notes: list[str]) -> None:

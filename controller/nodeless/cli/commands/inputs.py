@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodeless.cli.bounded_files import STDIN
-from nodeless.cli.commands.files import Offer, ReadAs, situation_of_files, with_files
+from nodeless.cli.commands.files import Offer, ReadAs, known_zones, situation_of_files, with_files
 from nodeless.cli.commands.output import TABLE
 from nodeless.cli.commands.terms import content_of, from_cluster, refuse, saved_situation
 from nodeless.cli.completion import NODES, changes, object_names
@@ -281,6 +281,7 @@ def _from_cluster(
     from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
 
     def offline(seen: Seen, terms: BillTerms) -> tuple[Catalog, dict[str, str]]:
+        known_zones({node.zone for node in seen.nodes.values() if node.zone}, offer, "without AWS")
         notes.extend(offer.notes())
         if source.wide:
             wider.update(offline_catalogs(offer.sold, seen, offer.zones, terms, allowed_only=False)[0])
