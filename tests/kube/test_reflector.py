@@ -18,6 +18,7 @@ from nodeless.kube.provisioning_requests import (
 )
 from nodeless.kube.reflector import Reflector
 from nodeless.model.events import NodeClassSeen, NodeGone, NodeSeen, PoolSeen
+from tests.controllers.conftest import eventually
 
 BOOKMARK = {
     "type": "BOOKMARK",
@@ -216,6 +217,31 @@ def test_a_kind_of_others_that_is_not_served_is_no_problem_of_the_cluster():
         return cluster.problems()
 
     assert asyncio.run(scenario()) == ()
+
+
+class Slow:
+    """An API server that has no Provisioners, and takes long to list anything else."""
+
+    @asynccontextmanager
+    async def stream(self, path, _query):
+        if path.endswith("/provisioners"):
+            raise ApiError(404, "NotFound", "404 page not found")
+        await asyncio.sleep(3600)
+        yield
+
+
+def test_a_kind_that_is_done_without_is_not_why_others_are_not_listed_yet():
+    async def scenario():
+        cluster = Cluster()
+        kinds = [each for each in watched_kinds(print) if each.name in ("pods", "provisioners")]
+        task = asyncio.create_task(cluster.run(Slow(), kinds))
+        await eventually(cluster.problems)
+        assert cluster.sync_problems() == cluster.problems()
+        await eventually(lambda: not cluster.sync_problems(), seconds=30)
+        task.cancel()
+        return cluster.problems()
+
+    assert ["provisioners" in problem for problem in asyncio.run(scenario())] == [True]
 
 
 class Serving(Streams):

@@ -222,8 +222,8 @@ async def _snapshot(
             await asyncio.wait({watches, listed}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if listed.done():
                 return await _with_scaling_groups(client, cluster.snapshot, remark)
-            if cluster.problems():
-                raise ClusterUnreadable(_in_short(cluster.problems()))
+            if problems := cluster.sync_problems():
+                raise ClusterUnreadable(_in_short(problems))
         raise ClusterUnreadable(f"not every kind was listed within {PATIENCE:.0f} s")
     finally:
         for task in (watches, listed):

@@ -120,6 +120,14 @@ class Cluster:
             if reflector.problem and not reflector.is_done_without
         )
 
+    def sync_problems(self) -> tuple[str, ...]:
+        """What keeps a kind from being listed for the first time; nothing where it only takes long."""
+        return tuple(
+            reflector.problem
+            for reflector in self._reflectors
+            if reflector.problem and not reflector.synced.is_set()
+        )
+
     def newest(self, node: Node) -> Node:
         """A node of the snapshot with the newest version that is known: what a guarded write must name."""
         return replace(node, resource_version=self._versions.get(node.name, node.resource_version))
