@@ -12,8 +12,10 @@ from hypothesis import strategies as some
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.conversion_classes import ClassContext
+from nodeless.api.defaulting import default
 from nodeless.api.reading import read_node_class, read_pool
 from nodeless.api.validation import validate
+from nodeless.model.labels import INSTANCE_TYPE
 from nodeless.model.pools import Kubelet, NodeClass, Pool, Reference, kubelet_of
 from nodeless.model.requirements import Requirements
 from tests.api.manifests import ec2_node_class, inline, node_pool, node_template, provisioner, requirement
@@ -387,7 +389,24 @@ def test_what_v1alpha5_cannot_say_is_listed() -> None:
         "spec.template.spec.requirements[0].minValues",
         "spec.template.spec.terminationGracePeriod",
     ]
-    assert made.manifests[1]["spec"]["requirements"] == [requirement("a", "Gt", "2")]
+    assert made.manifests[1]["spec"]["requirements"][0] == requirement("a", "Gt", "2")
+
+
+def test_the_way_back_adds_no_default_of_v1alpha5() -> None:
+    """A pool of v1 that says nothing buys any type, spot or on-demand; its nodes answer over one hop."""
+    given = [ec2_node_class(), node_pool(template={"requirements": []})]
+    node_class, pool = convert_to_v1alpha5(given).manifests
+
+    assert default(pool) == pool
+    assert read_pool(pool)[0].requirements[INSTANCE_TYPE].operator() == "Exists"
+    options = {"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled", "httpTokens": "required"}
+    assert node_class["spec"]["metadataOptions"] == options | {"httpPutResponseHopLimit": 1}
+
+    some = ec2_node_class(metadataOptions={"httpPutResponseHopLimit": 2})
+    (node_class,) = convert_to_v1alpha5([some]).manifests
+    assert node_class["spec"]["metadataOptions"] == options | {"httpPutResponseHopLimit": 2}
+    for made in (pool, node_class):
+        assert [fault for fault in validate(made) if not fault.warning] == []
 
 
 def nameless(pool: Pool) -> Pool:

@@ -6,19 +6,23 @@ from typing import Any
 
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_accelerators import accelerator_losses
+from nodeless.api.defaulting import missing_requirements
 from nodeless.api.drop_nulls import drop_nulls
+from nodeless.api.ec2_node_class import METADATA_DEFAULT_V1
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.rule_codes import RuleCode
 from nodeless.api.times import parse_life_span
 from nodeless.api.validation import subject_of
+from nodeless.model.labels import INSTANCE_CATEGORY, INSTANCE_GENERATION, INSTANCE_TYPE
 
 _METADATA = ("name", "generateName", "labels", "annotations", "finalizers")
 _FAMILY_OF_ALIAS = {"al2@latest": "AL2", "bottlerocket@latest": "Bottlerocket"}
 _FAMILIES = ("AL2", "Bottlerocket", "Custom")
-_SAME = ("userData", "tags", "detailedMonitoring", "context", "instanceProfile", "metadataOptions")
+_SAME = ("userData", "tags", "detailedMonitoring", "context", "instanceProfile")
 _CONVERTED = {
     *_SAME,
+    "metadataOptions",
     "subnetSelectorTerms",
     "securityGroupSelectorTerms",
     "amiSelectorTerms",
@@ -26,6 +30,7 @@ _CONVERTED = {
     "kubelet",
     "blockDeviceMappings",
 }
+_TYPE_DEFAULTS = (INSTANCE_CATEGORY, INSTANCE_GENERATION)
 _EXPRESSED = "cannot be said in v1alpha5"
 
 
@@ -92,6 +97,7 @@ def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict
         requirements.append(kept)
     losses += accelerator_losses(inner.get("requirements") or (), "spec.template.spec.requirements")
     converted["requirements"] = requirements
+    requirements += _without_defaults(converted)
     for name in ("taints", "startupTaints"):
         if inner.get(name):
             converted[name] = deepcopy(inner[name])
@@ -108,6 +114,17 @@ def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict
     if spec.get("replicas") is not None:
         losses.append(_loss("spec.replicas", spec["replicas"]))
     return converted
+
+
+def _without_defaults(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Requirements that keep admission from narrowing a Provisioner; v1 has no such defaults."""
+    provisioner = {"apiVersion": PROVISIONER.api_version, "kind": PROVISIONER.kind, "spec": spec}
+    # Every type has a name, but not every one a category and a generation.
+    keys = {
+        INSTANCE_TYPE if requirement["key"] in _TYPE_DEFAULTS else requirement["key"]: None
+        for requirement in missing_requirements(provisioner)
+    }
+    return [{"key": key, "operator": "Exists"} for key in keys]
 
 
 def _disruption(disruption: Mapping[str, Any], losses: list[FieldError]) -> dict[str, Any]:
@@ -136,6 +153,8 @@ def _template_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict[st
         converted[f"{name}Selector"] = _selector(spec[f"{name}SelectorTerms"], path, prefix, losses)
     _images(spec, converted, losses)
     converted |= {name: deepcopy(spec[name]) for name in _SAME if spec.get(name) is not None}
+    # Left out, these would be others in v1alpha5: two hops without any, EC2's own without some.
+    converted["metadataOptions"] = {**METADATA_DEFAULT_V1, **(spec.get("metadataOptions") or {})}
     disks = []
     for position, mapping in enumerate(spec.get("blockDeviceMappings") or ()):
         where = at("spec.blockDeviceMappings", position)

@@ -112,7 +112,7 @@ _TAG_RULES = (
 _NOT_EMPTY = rule(
     "self != ''", "must not be empty", lambda text: bool(text == ""), code=RuleCode.WRONG_LENGTH
 )
-_METADATA_DEFAULT = {
+METADATA_DEFAULT_V1 = {
     "httpEndpoint": "enabled",
     "httpProtocolIPv6": "disabled",
     "httpPutResponseHopLimit": 1,
@@ -162,9 +162,9 @@ class Ec2NodeClassSpec(Definition):
     """EBS volumes, when they are not the family's default."""
     instance_store_policy: Annotated[str, Meta(extra_json_schema={"enum": ["RAID0"]})] | None = None
     """What becomes of the disks inside the host; RAID0: one volume for containers and the kubelet."""
-    metadata_options: Annotated[MetadataOptionsV1, Meta(extra_json_schema={"default": _METADATA_DEFAULT})] = (
-        field(default_factory=MetadataOptionsV1)
-    )
+    metadata_options: Annotated[
+        MetadataOptionsV1, Meta(extra_json_schema={"default": METADATA_DEFAULT_V1})
+    ] = field(default_factory=MetadataOptionsV1)
     detailed_monitoring: bool | None = None
     """Whether CloudWatch gets figures every minute."""
     enclave_options: EnclaveOptions | None = None
