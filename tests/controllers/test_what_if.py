@@ -85,6 +85,39 @@ def test_pods_and_pools_can_be_added_to_manifests(file):
     assert "Provisioner/data" in {launch["pool"] for launch in made["launches"]}
 
 
+def test_a_workload_that_is_added_takes_the_place_of_the_one_of_its_name(file):
+    given = file(provisioner(), node_template(), a_workload(replicas=3, cpu="1"))
+    larger = file(a_workload(replicas=3, cpu="4"), name="larger.yaml")
+    fewer = file(a_workload(replicas=1, cpu="1"), name="fewer.yaml")
+    made = report(given, "--what-if", f"add={larger}")
+
+    assert made["complete"]
+    assert pods_of(made, "web") == 3
+    assert made["cost"]["perHour"]["added"] > 2 * report(given)["cost"]["perHour"]["added"]
+    assert pods_of(report(given, "--what-if", f"add={fewer}"), "web") == 1
+
+
+def test_pods_that_run_keep_their_requests_and_a_note_says_so(file):
+    size = {"cpu": "8", "memory": "32Gi", "pods": "58"}
+    there = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": size}}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": True}
+    running_pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web-1", "namespace": "shop", "ownerReferences": [owner]},
+        "spec": {**a_workload()["spec"]["template"]["spec"], "nodeName": "n1"},
+        "status": {"phase": "Running"},
+    }
+    given = file(provisioner(), node_template(), there, running_pod, a_workload(replicas=2))
+    larger = file(a_workload(replicas=2, cpu="4"), name="larger.yaml")
+
+    made = report(given, "--what-if", f"add={larger}")
+    (note,) = [note for note in made["notes"] if "other requests" in note]
+    assert note == "shop/web (Deployment): 1 running pod has other requests than the file; it stays as it is"
+    same = report(given, "--what-if", f"add={file(a_workload(replicas=2), name='same.yaml')}")
+    assert not [note for note in same["notes"] if "other requests" in note]
+
+
 def test_pods_and_pools_can_be_added_to_a_snapshot(saved, file):
     more = file(a_workload(replicas=2), node_pool(), ec2_node_class(), name="more.yaml")
     made = report("--snapshot", saved(pools := pool(), catalog={pools.key: ()}), "--what-if", f"add={more}")

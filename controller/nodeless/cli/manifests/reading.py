@@ -140,7 +140,8 @@ class _Reader:
         self._given: set[Workload] = set()
         self._scaling_groups: set[ScalingGroup] = set()
 
-    def read(self, documents: list[Document], snapshot: Snapshot) -> FileContents:
+    def read(self, documents: list[Document], base: Snapshot) -> FileContents:
+        snapshot = base
         seen: dict[str, str] = {}
         served = served_documents(documents)
         self._faults += served.faults
@@ -168,12 +169,35 @@ class _Reader:
             raise BadManifests(self._faults)
         if self._scaling_groups:
             snapshot = apply(snapshot, events.AutoscalerGroupsSeen(tuple(sorted(self._scaling_groups))))
+        snapshot = self._with_workloads_replaced(base, snapshot)
         for pod in _missing(snapshot, self._made, self._aliases):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot = self._with_budgets(usable, snapshot)
         snapshot, assumed = _assume(snapshot)
         notes = (*served.notes, *self._notes, *assumed, *self._admission.notes())
         return FileContents(snapshot, tuple(self._skipped), tuple(served.unread), notes, self._autoscaled)
+
+    def _with_workloads_replaced(self, base: Snapshot, snapshot: Snapshot) -> Snapshot:
+        """The snapshot without pending pods of workloads that were there before: new ones take their place.
+
+        Pods that run stay where they are; that they request something else is noted.
+        """
+        requests: dict[Workload, set[tuple[tuple[str, int], ...]]] = defaultdict(set)
+        for pod in self._made:
+            requests[workload_of(pod)].add(pod.shape.requests)
+        outdated: Counter[Workload] = Counter()
+        for pod in base.pods.values() if requests else ():
+            found = set() if pod.terminal or pod.key in self._pod_names else _workloads_of(pod)
+            for workload in (found | {self._aliases.get(one, one) for one in found}) & set(requests):
+                if not pod.node_name:
+                    snapshot = apply(snapshot, events.PodGone(pod.key))
+                elif pod.shape.requests not in requests[workload]:
+                    outdated[workload] += 1
+        for workload, number in sorted(outdated.items()):
+            kept = count(number, "running pod has", "running pods have")
+            stay = "it stays as it is" if number == 1 else "they stay as they are"
+            self._notes.append(f"{workload}: {kept} other requests than the file; {stay}")
+        return snapshot
 
     def _with_budgets(self, usable: list[tuple[Document, dict[str, Any]]], snapshot: Snapshot) -> Snapshot:
         """The snapshot with the evictions that budgets without a status allow. Raises BadManifests."""
