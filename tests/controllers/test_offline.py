@@ -266,6 +266,18 @@ def test_values_that_end_with_a_line_break_are_refused_as_by_the_api_server(tmp_
         assert f"{path}: " in result.stdout
 
 
+def test_a_node_claim_may_be_named_after_any_pool(tmp_path: Path) -> None:
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "2xl.spot-abcde"},
+        "spec": {"nodeClassRef": reference, "requirements": []},
+    }
+    result = nodeless("validate", written(tmp_path, "claim.json", json.dumps(claim).encode()))
+    assert result.exit_code == 0, result.stdout
+
+
 def test_a_tab_is_called_one(tmp_path: Path) -> None:
     path = written(tmp_path, "given.yaml", b"apiVersion: v1\nkind: Pod\nmetadata:\n\tname: web\n")
 

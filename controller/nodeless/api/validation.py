@@ -17,6 +17,7 @@ from nodeless.api.kinds import (
     ALL,
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
+    NODE_CLAIM,
     NODE_OVERLAY,
     NODE_POOL,
     PROVISIONER,
@@ -146,9 +147,9 @@ def _metadata_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldE
         yield FieldError(
             "metadata.name", ABSENT, "is required", "name the object", code=RuleCode.MISSING_FIELD
         )
-    defect_of = (
-        label_object_name_defect if kind in (NODE_POOL, EC2_NODE_CLASS, NODE_OVERLAY) else object_name_defect
-    )
+    # A NodeClaim is named after its pool, which may be any DNS name.
+    dns_named = kind in (NODE_POOL, EC2_NODE_CLASS, NODE_OVERLAY, NODE_CLAIM)
+    defect_of = label_object_name_defect if dns_named else object_name_defect
     if isinstance(name, str) and name and (defect := defect_of(name)):
         yield FieldError("metadata.name", name, defect, code=RuleCode.INVALID_NAME)
     if isinstance(prefix, str) and prefix and (defect := defect_of(prefix, prefix=True)):
