@@ -278,6 +278,14 @@ def test_a_node_claim_may_be_named_after_any_pool(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stdout
 
 
+def test_a_static_pool_overlaps_with_no_other(file: Any) -> None:
+    """No pod makes it launch a node."""
+    static = {**node_pool(replicas=3), "metadata": {"name": "static"}}
+    result = nodeless("validate", file(node_pool(), static))
+    assert result.exit_code == 0
+    assert "overlaps with" not in result.stdout
+
+
 def test_a_tab_is_called_one(tmp_path: Path) -> None:
     path = written(tmp_path, "given.yaml", b"apiVersion: v1\nkind: Pod\nmetadata:\n\tname: web\n")
 

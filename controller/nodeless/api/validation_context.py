@@ -215,6 +215,8 @@ def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldEr
 def _overlap(pool: Pool, other: Pool, types: KnownTypes | None) -> bool:
     if pool.key == other.key or other.invalid or other.deletion_timestamp is not None:
         return False
+    if pool.replicas is not None or other.replicas is not None:
+        return False  # no pod makes a static pool launch a node
     if pool.weight != other.weight or set(pool.taints) != set(other.taints):
         return False
     mine, theirs = pool.requirements, other.requirements
