@@ -286,6 +286,15 @@ def test_a_static_pool_overlaps_with_no_other(file: Any) -> None:
     assert "overlaps with" not in result.stdout
 
 
+def test_converted_objects_are_a_list_in_json_that_can_be_applied_and_read(tmp_path: Path, file: Any) -> None:
+    result = nodeless("convert", "-o", "json", file(ec2_node_class_v1beta1(), node_pool_v1beta1()))
+    made = json.loads(result.stdout)
+    assert (made["apiVersion"], made["kind"]) == ("v1", "List")
+    assert [item["kind"] for item in made["items"]] == ["EC2NodeClass", "NodePool"]
+    again = nodeless("validate", written(tmp_path, "made.json", result.stdout.encode()))
+    assert again.exit_code == 0, again.stdout
+
+
 def test_a_tab_is_called_one(tmp_path: Path) -> None:
     path = written(tmp_path, "given.yaml", b"apiVersion: v1\nkind: Pod\nmetadata:\n\tname: web\n")
 

@@ -199,7 +199,8 @@ def convert_files(
     with working("converting"):
         result: Conversion = convert_any_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
     if output == JSON:
-        typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
+        listed = {"apiVersion": "v1", "kind": "List", "items": result.manifests}
+        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
     elif output == YAML and result.manifests:
         typer.echo(yaml_documents(result.manifests), nl=False)
     for subject, note in result.notes:
