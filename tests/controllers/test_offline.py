@@ -11,6 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from nodeless.cli import offline
 from nodeless.cli.main import app
 from nodeless.cli.manifests.documents import documents_of
 from nodeless.cli.manifests.yaml_files import read_documents
@@ -293,6 +294,21 @@ def test_converted_objects_are_a_list_in_json_that_can_be_applied_and_read(tmp_p
     assert [item["kind"] for item in made["items"]] == ["EC2NodeClass", "NodePool"]
     again = nodeless("validate", written(tmp_path, "made.json", result.stdout.encode()))
     assert again.exit_code == 0, again.stdout
+
+
+def test_the_kind_of_each_object_is_looked_up_a_few_times_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not once for each of the others."""
+    asked = []
+    known = offline.kind_of
+    monkeypatch.setattr(offline, "kind_of", lambda manifest: (asked.append(manifest), known(manifest))[1])
+    pools = [{**node_pool(weight=number + 1), "metadata": {"name": f"p{number}"}} for number in range(40)]
+    text = "---\n".join(json.dumps(one) + "\n" for one in [*pools, pools[7]])
+    result = nodeless("validate", written(tmp_path, "given.yaml", text.encode()))
+
+    assert result.stdout.count("is also the name of the NodePool at") == 1
+    assert len(asked) < 10 * len(pools)
 
 
 def test_a_tab_is_called_one(tmp_path: Path) -> None:

@@ -248,14 +248,22 @@ def faults_of(documents: Sequence[Document]) -> Iterator[tuple[Document, list[Fi
     manifests = [each.manifest for each in converted]
     around, overlays = _validation_context(manifests), _overlay_warnings(manifests)
     neighbors = neighbor_warnings(documents)
-    for document, one in zip(documents, converted, strict=True):
+    first: dict[tuple[str, str, str], Document] = {}
+    identities = [_identity(document.value) for document in documents]
+    for document, identity in zip(documents, identities, strict=True):
+        if identity is not None:
+            first.setdefault(identity, document)
+    for document, identity, one in zip(documents, identities, converted, strict=True):
         if is_own_workload(document.value):
             yield document, _workload_faults(document.value)
         elif _is_skipped(document.value):
             foreign = foreign_warning(document.value)
             yield document, [] if foreign is None else [foreign]
         else:
-            found = [*_faults(document.value, around, one), *_repeated(document, documents)]
+            found = [
+                *_faults(document.value, around, one),
+                *_repeated(document, first.get(identity) if identity else None),
+            ]
             if NODE_OVERLAY.describes(document.value):
                 found = found or overlays.get(subject_of(document.value), [])
             found += neighbors.get(subject_of(document.value), ())
@@ -301,25 +309,22 @@ def _faults(
     return validate(manifest) or context_warnings(manifest, around)
 
 
-def _repeated(document: Document, documents: Sequence[Document]) -> Iterator[FieldError]:
+def _repeated(document: Document, first: Document | None) -> Iterator[FieldError]:
     """A warning for the later of two objects of one name, in whichever versions of their kind."""
     kind = _kind_of(document.value)
-    metadata = document.value.get("metadata") if kind is not None else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    if kind is None or not name:
-        return
-    alike = (each for each in documents if _is_of(kind, each.value))
-    first = next(each for each in alike if subject_of(each.value) == subject_of(document.value))
-    if first is not document:
+    if kind is not None and first is not None and first is not document:
         fault = f"is also the name of the {kind.kind} at {first.at()}"
         hint = "if you apply both, this one replaces it"
+        name = document.value["metadata"]["name"]
         yield FieldError("metadata.name", name, fault, hint, warning=True, code=RuleCode.REPEATED_NAME)
 
 
-def _is_of(kind: Kind, manifest: Any) -> bool:
-    """Whether a manifest is of a kind, in any of its versions: a cluster has one object for all of them."""
-    other = _kind_of(manifest)
-    return other is not None and (other.group, other.kind) == (kind.group, kind.kind)
+def _identity(manifest: Any) -> tuple[str, str, str] | None:
+    """Group, kind and name of an object of ours: a cluster has one of them in all of its versions."""
+    kind = _kind_of(manifest)
+    metadata = manifest.get("metadata") if kind is not None else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return (kind.group, kind.kind, str(name)) if kind is not None and name else None
 
 
 def _validation_context(manifests: list[Any]) -> ValidationContext:
