@@ -200,6 +200,8 @@ def test_pods_of_generated_names_are_as_many_as_there_are(file):
         ([EXAMPLES, "--what-if", "scael=deploy/web:3"], "did you mean scale?"),
         ([EXAMPLES, "--what-if", "scale=deploy/wob:3"], "no such workload; hint: there is shop/nightly"),
         ([EXAMPLES, "--what-if", "scale=deploy/web:many"], "not a number of pods"),
+        ([EXAMPLES, "--what-if", "scale=deploy/web:²"], "not a number of pods"),
+        ([EXAMPLES, "--what-if", f"scale=deploy/web:{'1' * 5000}"], "not a number of pods"),
         ([EXAMPLES, "--what-if", "without-type=m55.*"], "matches nothing"),
         ([EXAMPLES, "--what-if", "price=m5.large:cheap"], "not a price"),
         ([EXAMPLES, "--what-if", "limit=general:cpu=many"], "limit=general:cpu=many: "),

@@ -71,7 +71,8 @@ def pods_of_namespace(situation: Situation, namespace: str, notes: list[str]) ->
 
 def _scale(situation: Situation, argument: str, namespace: str) -> Situation:
     name, _, text = argument.rpartition(":")
-    if not name or not text.isdigit() or int(text) > MOST_PODS:
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_PODS))
+    if not name or not plain or int(text) > MOST_PODS:
         raise BadChange(f"scale={argument}: not a number of pods; hint: {_EXAMPLES['scale']}")
     for workload, pods in _workloads(situation, "scale", name, namespace).items():
         situation = _scaled(situation, workload, pods, int(text))
