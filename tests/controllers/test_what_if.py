@@ -1,6 +1,7 @@
 """Given a plan, what would it be if something were otherwise?"""
 
 import json
+from importlib import resources
 
 import pytest
 from typer.testing import CliRunner
@@ -219,6 +220,23 @@ def test_drift_prices_a_changed_pool_by_the_settings_of_the_snapshot(file):
     cost = json.loads(result.stdout)["costPerHour"]
     assert cost["before"] == pytest.approx(0.8 * 0.192, abs=0.01)
     assert cost["difference"] == pytest.approx(0)
+
+
+def test_drift_of_a_snapshot_of_another_region_takes_its_catalog(file, saved, tmp_path):
+    changed_pool = file(node_pool(), ec2_node_class(), name="changed.yaml")
+    given = ["drift", str(changed_pool), "--snapshot", str(saved(pool(), pods(1)))]
+    refused = CliRunner().invoke(app, given)
+    assert refused.exit_code == 2
+    assert "hint: give --catalog" in refused.output
+
+    # The zones of the snapshot are z1, z2 and z3.
+    bundled = resources.files("nodeless.cloudprovider.aws").joinpath("catalog.json").read_text()
+    catalog = tmp_path / "catalog.json"
+    catalog.write_text(bundled.replace("us-east-1a", "z1").replace("us-east-1b", "z2"))
+    result = CliRunner().invoke(app, [*given, "--catalog", str(catalog), "--spot-percent", "30"])
+    assert result.exit_code == 0, result.output
+    alone = CliRunner().invoke(app, ["drift", str(changed_pool), "--catalog", str(catalog)])
+    assert "--catalog needs --snapshot" in alone.output
 
 
 @pytest.mark.parametrize("with_workload", [True, False])

@@ -9,12 +9,15 @@ import typer
 from nodeless.cli.commands.files import Offer, ReadAs, applied, with_files
 from nodeless.cli.commands.inputs import (
     CONTROLLER_NAMESPACE,
+    CatalogOption,
     ControllerNamespace,
     Kubeconfig,
     Namespace,
     Region,
     Snapshot,
     Source,
+    SpotPercent,
+    catalog_of,
     situation_of,
 )
 from nodeless.cli.commands.output import (
@@ -67,13 +70,16 @@ def drift(
             autocompletion=object_names(POOLS),
         ),
     ] = None,
+    catalog: CatalogOption = "",
+    spot_percent: SpotPercent = 40.0,
     output: Annotated[str, output_option(*_FORMS)] = TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Show which nodes would drift if you applied these manifests, what would replace them, and the cost.
 
     Reads the cluster and AWS, and changes nothing. With --snapshot, it reads neither of them, and does not
-    compare images, subnets and security groups. Exit code 0: success. 2: the input cannot be used.
+    compare images, subnets and security groups; give --catalog for a cluster outside us-east-1. Exit code 0:
+    success. 2: the input cannot be used.
 
     nodeless drift pools.yaml
 
@@ -86,9 +92,12 @@ def drift(
     leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
     if not given and not leaving:
         refuse("nothing to compare; hint: give files, or --removed")
+    source = Source(snapshot=snapshot, catalog=catalog, spot_percent=spot_percent)
+    if catalog and not snapshot:
+        refuse("--catalog needs --snapshot; hint: without --snapshot, AWS is asked for types and prices")
     with working("comparing the cluster with the files"):
         preview = (
-            _of_snapshot(given, snapshot, leaving, read_as)
+            _of_snapshot(given, source, leaving, read_as)
             if snapshot
             else _live(given, kubeconfig, controller_namespace, region, leaving, read_as)
         )
@@ -129,13 +138,12 @@ class _Leaving:
             refuse(f"--removed {error.args[0]}: there is no such pool; hint: there are {there}")
 
 
-def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving, read_as: ReadAs) -> "DriftPreview":
+def _of_snapshot(files: list[str], source: Source, leaving: _Leaving, read_as: ReadAs) -> "DriftPreview":
     # Imported here: other commands do not need the solver.
-    from nodeless.cloudprovider.aws.catalog_file import bundled_catalog  # noqa: PLC0415
     from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
 
-    before, _, notes = situation_of(Source(snapshot=snapshot))
-    sold = bundled_catalog()
+    before, _, notes = situation_of(source)
+    sold = catalog_of(source.catalog, source.spot_percent)
     left = replace(before, snapshot=leaving.gone(before.snapshot))
     offer = Offer(sold, sold.all_zones[:3])
     after = with_files(left, files, offer, notes, read_as=read_as, may_be_empty=bool(leaving))
