@@ -5,7 +5,9 @@ import os
 import re
 
 import pytest
+from typer.testing import CliRunner
 
+from nodeless.cli.main import app
 from tests.api.manifests import (
     ec2_node_class_v1beta1,
     node_pool,
@@ -87,6 +89,20 @@ def test_resources_and_names_that_the_api_server_refuses_are_told(file, containe
     result = nodeless(file(a_workload(pod={"containers": containers})))
 
     assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+def test_every_fault_of_a_pod_template_is_told_at_once(file):
+    containers = [
+        a_container("a", requests={"cpu": "0.5x", "memory": "12Gb"}),
+        a_container("a", requests={"memory": "1gi"}, limits={"memory": "2gb"}),
+    ]
+    path = file(a_workload(pod={"containers": containers}))
+    faults = ("[0].resources.requests.cpu", "[0].resources.requests.memory", "[1].name")
+    faults += ("[1].resources.requests.memory", "[1].resources.limits.memory")
+    told, validated = nodeless(path).stderr, CliRunner().invoke(app, ["validate", str(path)]).stdout
+    for fault in faults:
+        assert f"spec.template.spec.containers{fault}: " in told
+        assert f"spec.template.spec.containers{fault}: " in validated
 
 
 @pytest.mark.parametrize(

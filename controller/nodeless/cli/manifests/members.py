@@ -1,6 +1,6 @@
 """Members of a manifest that is not ours, with the fault where one is not what it has to be."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +17,16 @@ _OURS = ("karpenter.sh", "karpenter.k8s.aws")
 
 
 class Unusable(ValueError):
-    """An object that cannot be read; `path` is the member at fault."""
+    """An object that cannot be read; `path` is the member at fault, `others` are further faults of it."""
 
-    def __init__(self, path: str, message: str) -> None:
+    def __init__(self, path: str, message: str, others: Iterable["Unusable"] = ()) -> None:
         super().__init__(message)
         self.path = path
+        self.others = tuple(others)
+
+    def every(self) -> tuple["Unusable", ...]:
+        """All faults that were found, this one first."""
+        return (self, *self.others)
 
 
 def group_of(manifest: Mapping[str, Any]) -> str:

@@ -21,27 +21,31 @@ _REQUEST = re.compile(r"(containers|initContainers)\[(\d+)\]\.resources\.request
 
 
 def check_pod_spec(spec: Any, path: str) -> None:
-    """Raises Unusable where the spec of a pod, at `path`, breaks a rule; wrong types are for the decoder."""
-    if not isinstance(spec, Mapping):
-        return
+    """Raises Unusable with all rules that a pod's spec, at `path`, breaks; types are for the decoder."""
+    if isinstance(spec, Mapping) and (faults := list(_spec_faults(spec, path))):
+        first, *others = faults
+        raise Unusable(first.path, str(first), others)
+
+
+def _spec_faults(spec: Mapping[str, Any], path: str) -> Iterator[Unusable]:
     if spec.get("containers") in (None, []):
-        raise Unusable(path, f"{path}.containers: is required; hint: a pod has one container or more")
+        yield Unusable(path, f"{path}.containers: is required; hint: a pod has one container or more")
     names: set[Any] = set()
     for place, container in (*_items(spec, "containers", path), *_items(spec, "initContainers", path)):
         resources, name = container.get("resources"), container.get("name")
         if isinstance(resources, Mapping):
-            _check_resources(resources, f"{place}.resources")
+            yield from _resource_faults(resources, f"{place}.resources")
         if isinstance(name, str) and name in names:
-            raise Unusable(f"{place}.name", f"{place}.name: another container is called {name}, too")
+            yield Unusable(f"{place}.name", f"{place}.name: another container is called {name}, too")
         names.add(name if isinstance(name, str) else None)
     for place, constraint in _items(spec, "topologySpreadConstraints", path):
         skew = constraint.get("maxSkew")
         if isinstance(skew, int) and skew < 1:
-            raise Unusable(f"{place}.maxSkew", f"{place}.maxSkew: {skew} is too few; hint: 1 or more")
+            yield Unusable(f"{place}.maxSkew", f"{place}.maxSkew: {skew} is too few; hint: 1 or more")
     for place, toleration in _items(spec, "tolerations", path):
         if toleration.get("operator") == "Exists" and toleration.get("value"):
             hint = "hint: operator Equal compares values, Exists takes any"
-            raise Unusable(
+            yield Unusable(
                 f"{place}.value", f"{place}.value: {toleration['value']!r} is given with Exists; {hint}"
             )
 
@@ -54,13 +58,14 @@ def _items(holder: Mapping[str, Any], member: str, path: str) -> Iterator[tuple[
             yield f"{path}.{member}[{index}]", item
 
 
-def _check_resources(resources: Mapping[str, Any], path: str) -> None:
+def _resource_faults(resources: Mapping[str, Any], path: str) -> Iterator[Unusable]:
     for name in resources:
         if name not in _RESOURCES:
             close = get_close_matches(str(name), _RESOURCES, 1)
             hint = f"; hint: did you mean {close[0]}?" if close else ""
-            raise Unusable(f"{path}.{name}", f"{path}.{name}: is not a known field{hint}")
+            yield Unusable(f"{path}.{name}", f"{path}.{name}: is not a known field{hint}")
     amounts: dict[str, dict[str, int]] = {"requests": {}, "limits": {}}
+    unreadable: set[str] = set()
     for listed, read in amounts.items():
         given = resources.get(listed)
         for name, amount in given.items() if isinstance(given, Mapping) else ():
@@ -68,17 +73,19 @@ def _check_resources(resources: Mapping[str, Any], path: str) -> None:
                 read.update(parse_resources({name: amount}))
             except (QuantityError, TypeError) as error:
                 place = f"{path}.{listed}.{name}"
-                raise Unusable(place, f"{place}: {error}") from None
+                yield Unusable(place, f"{place}: {error}")
+                unreadable.add(name)
+                continue
             if read[name] < 0:
                 place = f"{path}.{listed}.{name}"
-                raise Unusable(place, f"{place}: {amount} is negative; hint: 0 or more")
+                yield Unusable(place, f"{place}: {amount} is negative; hint: 0 or more")
     for name, amount in amounts["requests"].items():
         if amount > amounts["limits"].get(name, amount):
             place, limit = f"{path}.requests.{name}", resources["limits"][name]
-            raise Unusable(place, f"{place}: {resources['requests'][name]} is more than the limit {limit}")
-        if amount != amounts["limits"].get(name) and _is_extended(name):
+            yield Unusable(place, f"{place}: {resources['requests'][name]} is more than the limit {limit}")
+        elif amount != amounts["limits"].get(name) and _is_extended(name) and name not in unreadable:
             place = f"{path}.requests.{name}"
-            raise Unusable(
+            yield Unusable(
                 place, f"{place}: {name} has no limit of the same amount; hint: a limit alone is enough"
             )
 
@@ -90,7 +97,13 @@ def _is_extended(resource: str) -> bool:
 
 
 def with_defaults_told(error: Unusable, spec: Any) -> Unusable:
-    """A fault of a request above its limit, with where that is from if `spec` does not give it itself."""
+    """Faults of requests above their limit, with where that is from if `spec` does not give it itself."""
+    others = [_with_default_told(other, spec) for other in error.others]
+    first = _with_default_told(error, spec)
+    return Unusable(first.path, str(first), others)
+
+
+def _with_default_told(error: Unusable, spec: Any) -> Unusable:
     found = _REQUEST.search(error.path)
     if found is None or "is more than the limit" not in str(error):
         return error

@@ -270,7 +270,7 @@ class _Reader:
         try:
             yield from self._read(document, manifest)
         except Unusable as error:
-            self._faults.append(f"{document.at(error.path)}: {subject_of(manifest)}: {error}")
+            self._fail((document, manifest, fault) for fault in error.every())
         except InvalidObject as error:
             self._faults += [
                 FaultLine.of(f"{document.at(problem.path)}: {error.subject}: {problem}", problem.code)

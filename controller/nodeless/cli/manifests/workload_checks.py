@@ -41,5 +41,6 @@ def _unreadable(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
             sets = [replace(pod_set, number=0) for pod_set in pod_sets_of(manifest)]
             list(pods_of(manifest, sets, Admission()))
     except Unusable as error:
-        message, _, hint = str(error).removeprefix(f"{error.path}: ").partition(_HINT)
-        yield FieldError(error.path, ABSENT, message, hint, code=RuleCode.INVALID_OBJECT)
+        for fault in error.every():
+            message, _, hint = str(fault).removeprefix(f"{fault.path}: ").partition(_HINT)
+            yield FieldError(fault.path, ABSENT, message, hint, code=RuleCode.INVALID_OBJECT)

@@ -191,11 +191,13 @@ def _pod(pod_set: PodSet, namespace: str, admission: Admission) -> Pod:
 
 
 def _at_its_place(error: Unusable, renamed: Iterable[tuple[str, str]]) -> Unusable:
-    """The fault with the path that the object has where the template has another."""
-    for inner, outer in renamed:
+    """The faults with the path that the object has where the template has another."""
+    pairs = tuple(renamed)
+    others = [_at_its_place(other, pairs) for other in error.others]
+    for inner, outer in pairs:
         if error.path.startswith(inner):
-            return Unusable(error.path.replace(inner, outer, 1), str(error).replace(inner, outer))
-    return error
+            return Unusable(error.path.replace(inner, outer, 1), str(error).replace(inner, outer), others)
+    return Unusable(error.path, str(error), others)
 
 
 def _with_claims(pod_set: PodSet) -> Any:
