@@ -428,6 +428,14 @@ def test_addresses_of_subnets_are_counted_over_covered_nodes_and_others(addresse
     assert covered(plan) == pytest.approx(0.4)
 
 
+def test_pods_on_covered_nodes_leave_all_addresses_that_they_do_not_take():
+    rooms = {POOL.key: (SubnetRoom("subnet-1", "z1", 3, pods_take_addresses=False),)}
+    plan = planned(snapshot(pods(6, "3", "14Gi"), POOL), reserved("a.2xlarge"), subnets=rooms)
+    assert not plan.refusals
+    assert len(plan.new_nodes) == 3
+    assert covered(plan) == pytest.approx(0.4)
+
+
 def test_a_fault_among_commitments_leaves_the_plan_without_them():
     class Broken(Commitment):
         def concerns(self, *_):

@@ -512,16 +512,17 @@ def _listed(node: PlannedNode) -> float:
 def _without_addresses(
     subnets: Mapping[str, tuple[SubnetRoom, ...]], nodes: Iterable[PlannedNode]
 ) -> Mapping[str, tuple[SubnetRoom, ...]]:
-    """What planned nodes leave of addresses: each takes one for itself and one for each of its pods.
+    """What planned nodes leave of addresses: each takes one for itself, and where pods take some, theirs.
 
     They are those of the roomiest subnet of its zone, as launches take it.
     """
     left = {room.id: room.free_addresses for rooms in subnets.values() for room in rooms}
     for node in nodes:
         zone = node.alternatives[0].offering.zone
-        rooms = [room.id for room in subnets.get(str(node.pool), ()) if room.zone == zone]
+        rooms = [room for room in subnets.get(str(node.pool), ()) if room.zone == zone]
         if rooms:
-            left[max(rooms, key=lambda room: (left[room], room))] -= 1 + len(node.pods)
+            taken = max(rooms, key=lambda room: (left[room.id], room.id))
+            left[taken.id] -= 1 + (len(node.pods) if taken.pods_take_addresses else 0)
     return {
         pool: tuple(replace(room, free_addresses=left[room.id]) for room in rooms)
         for pool, rooms in subnets.items()
