@@ -10,8 +10,8 @@ from nodeless.model.disruption import PodDisruptionBudget
 
 class BudgetSpec(msgspec.Struct):
     selector: Selector | None = None
-    minAvailable: int | str | None = None  # noqa: N815 - the API's name
-    maxUnavailable: int | str | None = None  # noqa: N815 - the API's name
+    minAvailable: object = None  # noqa: N815 - the API's name
+    maxUnavailable: object = None  # noqa: N815 - the API's name
     unhealthyPodEvictionPolicy: str | None = None  # noqa: N815 - the API's name
 
 
