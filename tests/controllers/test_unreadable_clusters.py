@@ -85,18 +85,13 @@ def test_a_cluster_without_the_config_map_has_the_settings_of_the_environment(mo
         asyncio.run(live_cluster.read_settings(WithoutConfigMap(), "karpenter"))
 
 
-def test_a_cluster_of_another_region_is_not_planned_by_the_bundled_catalog(monkeypatch, capsys):
-    """Without AWS."""
+def test_a_cluster_of_another_region_is_not_planned_by_the_bundled_catalog(capsys):
     pool = a_node_pool()
     seen = cluster(pool, node_of(pool, "a", zone="eu-west-1a"))
-
-    def without_aws(_kubeconfig, _namespace, _region, offline, _offered):
-        return offline(seen, terms_of(PriceTerms()))
-
-    monkeypatch.setattr(inputs, "from_cluster", without_aws)
     sold = bundled_catalog()
+    offline = inputs.without_aws(inputs.Source(), Offer(sold, sold.all_zones[:3]), [], {})
     with pytest.raises(typer.Exit) as ended:
-        inputs._from_cluster(inputs.Source(), Offer(sold, sold.all_zones[:3]), [], {})
+        offline(seen, terms_of(PriceTerms()))
     assert ended.value.exit_code == 2
     told = capsys.readouterr().err
     assert (

@@ -16,11 +16,15 @@ from nodeless.cli.completion import NODES, changes, object_names
 from nodeless.cli.progress import nothing_shown, working
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nodeless.cli.manifests.documents import Document
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
+    from nodeless.cloudprovider.billing.terms import BillTerms
     from nodeless.explain.decisions import Situation
     from nodeless.explain.preference_costs import Trying
     from nodeless.model.instance_types import Catalog, InstanceType
+    from nodeless.model.snapshot import Snapshot as Seen
 
 #: Where the controller is, unless something else is said.
 CONTROLLER_NAMESPACE = "karpenter"
@@ -275,17 +279,25 @@ def _from_cluster(
     source: Source, offer: Offer, notes: list[str], wider: "dict[str, tuple[InstanceType, ...]]"
 ) -> "Situation":
     """The situation of a running cluster; `wider` gets what pools might buy, where the source asks for it."""
-    from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
-    from nodeless.cloudprovider.billing.terms import BillTerms  # noqa: PLC0415
-    from nodeless.model.instance_types import Catalog  # noqa: PLC0415
-    from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
+    offline = without_aws(source, offer, notes, wider)
+    offered = wider.update if source.wide else None
+    return from_cluster(source.kubeconfig, source.controller_namespace, source.region, offline, offered)
 
-    def offline(seen: Seen, terms: BillTerms) -> tuple[Catalog, dict[str, str]]:
+
+def without_aws(
+    source: Source, offer: Offer, notes: list[str], wider: "dict[str, tuple[InstanceType, ...]]"
+) -> "Callable[[Seen, BillTerms], tuple[Catalog, dict[str, str]]]":
+    """What pools of a cluster may buy by the offer where AWS cannot be asked.
+
+    It ends the command where the offer is one of another region; `notes` and `wider` get more.
+    """
+    from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
+
+    def offline(seen: "Seen", terms: "BillTerms") -> "tuple[Catalog, dict[str, str]]":
         known_zones({node.zone for node in seen.nodes.values() if node.zone}, offer, "without AWS")
         notes.extend(offer.notes())
         if source.wide:
             wider.update(offline_catalogs(offer.sold, seen, offer.zones, terms, allowed_only=False)[0])
         return offline_catalogs(offer.sold, seen, offer.zones, terms)
 
-    offered = wider.update if source.wide else None
-    return from_cluster(source.kubeconfig, source.controller_namespace, source.region, offline, offered)
+    return offline
