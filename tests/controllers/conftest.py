@@ -122,7 +122,7 @@ def eks(aws, network):
         each["SubnetId"] for each in network.ec2.describe_subnets()["Subnets"] if each["VpcId"] == network.vpc
     ]
     return aws.client("eks").create_cluster(
-        name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets}
+        name=CLUSTER, version="1.32", roleArn=role, resourcesVpcConfig={"subnetIds": subnets}
     )
 
 

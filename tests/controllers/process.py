@@ -139,4 +139,6 @@ def a_cluster(control_plane, aws, network):
     )
     found = network.ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [network.vpc]}])["Subnets"]
     subnets = [subnet["SubnetId"] for subnet in found]
-    aws.client("eks").create_cluster(name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
+    aws.client("eks").create_cluster(
+        name=CLUSTER, version="1.32", roleArn=role, resourcesVpcConfig={"subnetIds": subnets}
+    )

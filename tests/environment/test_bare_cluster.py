@@ -68,7 +68,9 @@ def network(aws: LocalAws) -> Network:
     role = aws.client("iam").create_role(RoleName="cluster", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
     of_network = [{"Name": "vpc-id", "Values": [network.vpc]}]
     subnets = [each["SubnetId"] for each in network.ec2.describe_subnets(Filters=of_network)["Subnets"]]
-    aws.client("eks").create_cluster(name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
+    aws.client("eks").create_cluster(
+        name=CLUSTER, version="1.32", roleArn=role, resourcesVpcConfig={"subnetIds": subnets}
+    )
     return network
 
 

@@ -177,7 +177,7 @@ class User:
 
 
 def pool_manifests(name: str, template: Object, **spec: Any) -> tuple[Object, Object]:
-    """An AWSNodeTemplate and a Provisioner that uses it."""
+    """An AWSNodeTemplate of Bottlerocket, if it does not say otherwise, and a Provisioner that uses it."""
     requirements = [
         _requirement("node.kubernetes.io/instance-type", "m5.large", "m5.xlarge"),
         _requirement("karpenter.sh/capacity-type", "on-demand"),
@@ -187,7 +187,7 @@ def pool_manifests(name: str, template: Object, **spec: Any) -> tuple[Object, Ob
             "apiVersion": "karpenter.k8s.aws/v1alpha1",
             "kind": "AWSNodeTemplate",
             "metadata": {"name": name},
-            "spec": template,
+            "spec": {"amiFamily": "Bottlerocket", **template},
         },
         {
             "apiVersion": "karpenter.sh/v1alpha5",
