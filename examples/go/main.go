@@ -11,10 +11,7 @@ func main() {
 			ClusterName:     "go",
 			ZoneCount:       pulumi.IntRef(2),
 			ControllerImage: pulumi.String("ghcr.io/nodeless/controller:0.1.0"),
-			NodeTemplates: []nodeless.NodeTemplateArgsArgs{{
-				Name:      "default",
-				AmiFamily: pulumi.StringRef("Bottlerocket"),
-			}},
+			NodeTemplates:   []nodeless.NodeTemplateArgsArgs{{Name: "default", AmiFamily: pulumi.StringRef("Bottlerocket")}},
 			Provisioners: []nodeless.ProvisionerArgsArgs{{
 				Name:         "default",
 				NodeTemplate: "default",

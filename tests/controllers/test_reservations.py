@@ -87,7 +87,8 @@ def test_a_node_of_a_capacity_block_is_drained_before_ec2_ends_it(scene, aws):
         assert parse_time(ends) - datetime.now(UTC).timestamp() == pytest.approx(2.5 * 3600, abs=PATIENCE)
         soon = datetime.now(UTC) + timedelta(minutes=39)
         rig.network.ec2.modify_capacity_reservation(CapacityReservationId=block, EndDate=soon)
-        rig.cloud._resolver.forget()
+        (node_class,) = rig.cluster.snapshot.node_classes.values()
+        rig.cloud._resolver.expire(node_class, "1.29")
 
         await loop.reconcile_once()
 
