@@ -13,6 +13,7 @@ from nodeless.operator.process_settings import PROCESS_SETTINGS
 from nodeless.operator.settings import SETTINGS
 from tests.controllers.process import lease_path, lines, scrape
 from tests.controllers.world import CLAIMS, a_pod, a_provisioner, a_template
+from tests.localenv.aws.world import AL2
 from tests.rights import allow
 
 _TABLES = {"settings.py", "process_settings.py"}
@@ -72,7 +73,10 @@ def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
         NODELESS_DECISIONS=str(tmp_path / "decisions"),
         NODELESS_DECISIONS_KEPT="1",
     )
-    for document in (a_template(), a_provisioner(), a_pod("web", namespace)):
+    # The API server's own version, which counts without EKS, has no images of AL2.
+    image = aws.client("ssm").get_parameter(Name=AL2)["Parameter"]["Value"]
+    template = a_template(amiSelector={"aws-ids": image})
+    for document in (template, a_provisioner(), a_pod("web", namespace)):
         api.create(document)
 
     def launched():
