@@ -29,7 +29,7 @@ from nodeless.model.nodes import (
     Node,
 )
 from nodeless.model.pools import NodeClass
-from nodeless.nodeclaim.draining import DISRUPTED
+from nodeless.model.taints import DISRUPTED
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.timing import Timing

@@ -28,8 +28,7 @@ from nodeless.model.labels import (
 from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.pools import Budget, NodeClass, Reference
 from nodeless.model.requirements import Requirements
-from nodeless.model.taints import Taint, Toleration
-from nodeless.nodeclaim.draining import DISRUPTED
+from nodeless.model.taints import DISRUPTED, Taint, Toleration
 from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings

@@ -14,8 +14,7 @@ from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen, NodeSeen
 from nodeless.model.instructions import DeletePod, EvictPod, UpdateNode
 from nodeless.model.nodes import Condition
-from nodeless.model.taints import Taint
-from nodeless.nodeclaim.draining import DISRUPTED
+from nodeless.model.taints import DISRUPTED, Taint
 from nodeless.operator.metrics import Metrics
 from tests.disruption.world import a_provisioner, cluster, node_of
 from tests.factories import NOW, a_claim, a_node

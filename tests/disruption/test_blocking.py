@@ -9,8 +9,8 @@ from nodeless.model import events
 from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.pods import Owner
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Toleration
-from nodeless.nodeclaim.draining import CORDON, DISRUPTED
+from nodeless.model.taints import DISRUPTED, Toleration
+from nodeless.nodeclaim.draining import CORDON
 from nodeless.state import apply
 from tests.disruption.world import BORN, a_budget, on
 

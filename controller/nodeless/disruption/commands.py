@@ -44,7 +44,7 @@ from nodeless.model.numbers import whole_number
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.nodeclaim.draining import DISRUPTED
+from nodeless.model.taints import DISRUPTED
 from nodeless.nodeclaim.rebooting import request_reboot
 from nodeless.nodeclaim.view import changed_condition
 

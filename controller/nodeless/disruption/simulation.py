@@ -20,18 +20,16 @@ from immutables import Map
 from nodeless.disruption.candidates import Candidate
 from nodeless.model.events import PodGone, PodSeen
 from nodeless.model.instance_types import Catalog
-from nodeless.model.labels import DISRUPTED_TAINT
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint
+from nodeless.model.taints import DISRUPTED, Taint
 from nodeless.scheduling import Policy, pods_to_place, solve, with_placeholders
 from nodeless.scheduling.capacity.existing import initialized
 from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.scheduling.same_cluster import SameCluster
 from nodeless.state import apply
 
-_LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
 _CLOSED = Taint("nodeless.dev/closed", "NoSchedule")
 #: Pods that have waited longer for capacity which is being planned hold no command back.
 PATIENCE = 120.0
@@ -226,7 +224,7 @@ def mark_leaving(snapshot: Snapshot, candidates: Iterable[Candidate], closed: fr
     for candidate in candidates:
         names.add(candidate.node.name)
         node = nodes[candidate.node.name]
-        nodes[node.name] = replace(node, taints=(*node.taints, _LEAVING))
+        nodes[node.name] = replace(node, taints=(*node.taints, DISRUPTED))
     for name in closed - names:
         if name in nodes:
             nodes[name] = replace(nodes[name], unschedulable=True)
@@ -240,7 +238,7 @@ def leaving_soon(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
         claim = snapshot.claims.get(name)
         node = snapshot.node_of(claim) if claim is not None else None
         if node is not None and not leaving(node, claim):
-            nodes = nodes.set(node.name, replace(node, taints=(*node.taints, _LEAVING)))
+            nodes = nodes.set(node.name, replace(node, taints=(*node.taints, DISRUPTED)))
     return replace(snapshot, nodes=nodes)
 
 
@@ -257,5 +255,5 @@ def apply_command(snapshot: Snapshot, candidate: Candidate, placements: Mapping[
     nodes = after.nodes
     node = nodes[candidate.node.name]
     if not leaving(node, None):
-        nodes = nodes.set(node.name, replace(node, taints=(*node.taints, _LEAVING)))
+        nodes = nodes.set(node.name, replace(node, taints=(*node.taints, DISRUPTED)))
     return replace(after, nodes=nodes)

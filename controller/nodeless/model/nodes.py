@@ -11,16 +11,19 @@ from nodeless.model.labels import (
     INSTANCE_TYPE,
     LAUNCH_GROUP,
     LAUNCH_GROUP_SIZE,
+    NODE_POOL,
     ON_DEMAND,
+    PROVISIONER_NAME,
     REBOOTING_TAINT,
     REGISTERED,
     REPLACES,
     RESERVED,
     SPOT,
+    TERMINATION_FINALIZER,
     ZONE,
 )
 from nodeless.model.pods import Owner
-from nodeless.model.pools import Reference
+from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint
@@ -185,6 +188,19 @@ class Node:
     @property
     def registered(self) -> bool:
         return self.labels.get(REGISTERED) == "true"
+
+    @property
+    def pool(self) -> Reference | None:
+        """The pool that its labels name."""
+        for key, kind in ((PROVISIONER_NAME, PROVISIONER), (NODE_POOL, NODE_POOL_KIND)):
+            if key in self.labels:
+                return Reference(kind, self.labels[key])
+        return None
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is deleted and kept until its drain is over: until our finalizer goes."""
+        return self.deletion_timestamp is not None and TERMINATION_FINALIZER in self.finalizers
 
     @property
     def instance_type(self) -> str:

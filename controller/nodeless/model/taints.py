@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nodeless.model.labels import DISRUPTED_TAINT
+
 
 class TaintEffect(StrEnum):
     NO_SCHEDULE = "NoSchedule"
@@ -25,6 +27,10 @@ class Taint:
     def matches(self, other: "Taint") -> bool:
         """Same key and effect, the identity that Kubernetes uses."""
         return self.key == other.key and self.effect == other.effect
+
+
+DISRUPTED = Taint(DISRUPTED_TAINT, TaintEffect.NO_SCHEDULE.value)
+"""On nodes that are on their way out."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

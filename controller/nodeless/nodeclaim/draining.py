@@ -13,13 +13,13 @@ from math import inf
 
 from nodeless.api.times import LONGEST_SPAN, parse_time
 from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
-from nodeless.model.labels import DISRUPTED_TAINT, DRAIN_GRACE, TERMINATION_TIMESTAMP
+from nodeless.model.labels import DRAIN_GRACE, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.numbers import whole_number
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, find_untolerated
+from nodeless.model.taints import DISRUPTED, Taint, find_untolerated
 from nodeless.model.workloads import workload_of
 from nodeless.nodeclaim.checkpoints import checkpoint_grace, instance_ends, request_checkpoint, told_at
 from nodeless.nodeclaim.surging import SURGE_PATIENCE
@@ -33,7 +33,6 @@ ORDERED_FOR = 10.0
 #: So many times larger is a pod that leaves before another one: each wave takes some tenths of a second.
 _LARGER = 1.25
 CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
-DISRUPTED = Taint(DISRUPTED_TAINT, "NoSchedule")
 _CRITICAL = ("system-cluster-critical", "system-node-critical")
 #: The group (`_group`) that leaves first.
 _ORDINARY = (False, False)

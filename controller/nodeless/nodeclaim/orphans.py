@@ -9,13 +9,11 @@ from nodeless.model.instructions import RemoveFinalizer
 from nodeless.model.labels import (
     AUTO_MODE,
     COMPUTE_TYPE,
-    NODE_POOL,
-    PROVISIONER_NAME,
     TERMINATION_FINALIZER,
 )
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod
-from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
+from nodeless.model.pools import NODE_POOL_KIND, Reference
 from nodeless.nodeclaim.draining import Drain, delays_drain, drain_taint, requests_to_leave
 from nodeless.nodeclaim.termination import DRAIN_AGAIN, cordon
 from nodeless.nodeclaim.view import Step
@@ -34,7 +32,7 @@ def step_orphan(node: Node, pods: Iterable[Pod], now: float) -> Step:
     """
     if node.labels.get(COMPUTE_TYPE) == AUTO_MODE or not node.registered:
         return Step()
-    if node.deletion_timestamp is None or TERMINATION_FINALIZER not in node.finalizers:
+    if node.deletion_timestamp is None or not node.terminating:
         return Step()
     stand_in = _claim_of(node)
     drain = Drain(drain_taint(stand_in.pool), node.deletion_timestamp)
@@ -50,8 +48,5 @@ def step_orphan(node: Node, pods: Iterable[Pod], now: float) -> Step:
 
 def _claim_of(node: Node) -> NodeClaim:
     """What the rules of a drain ask of a claim, as far as its node says it."""
-    if PROVISIONER_NAME in node.labels:
-        pool = Reference(PROVISIONER, node.labels[PROVISIONER_NAME])
-    else:
-        pool = Reference(NODE_POOL_KIND, node.labels.get(NODE_POOL, ""))
+    pool = node.pool or Reference(NODE_POOL_KIND, "")
     return NodeClaim(node.name, pool, Reference("", ""), provider_id=node.provider_id)

@@ -23,8 +23,8 @@ from nodeless.model.instructions import (
 from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Condition, Node, NodeClaim
 from nodeless.model.pods import Pod
+from nodeless.model.taints import DISRUPTED
 from nodeless.nodeclaim.draining import (
-    DISRUPTED,
     deadline_of,
     delays_drain,
     grace_of,

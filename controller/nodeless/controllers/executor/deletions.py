@@ -3,7 +3,7 @@
 from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimGone, Event, NodeGone
-from nodeless.model.labels import CAPACITY_TYPE, TERMINATION_FINALIZER
+from nodeless.model.labels import CAPACITY_TYPE
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.cluster_metrics import pool_name
@@ -38,7 +38,7 @@ class DeletionCounts:
         match event:
             case NodeGone(name) if name in before.nodes:
                 node = before.nodes[name]
-                if node.deletion_timestamp is not None and TERMINATION_FINALIZER in node.finalizers:
+                if node.terminating:
                     reason = self._reason_of(before.claim_of(node))
                     self._metrics.nodes.terminated.labels(reason, pool_name(node.labels)).inc()
             case ClaimGone(name) if name in before.claims:

@@ -2,7 +2,6 @@
 
 from nodeless.model import events
 from nodeless.model.events import Event
-from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import (
     DISRUPTION_REASON,
     DRAINED,
@@ -83,7 +82,7 @@ class LifecycleMetrics:
 
     def _node_gone(self, name: str, before: Snapshot) -> None:
         node, now = before.nodes[name], wall_clock()
-        if node.deletion_timestamp is None or TERMINATION_FINALIZER not in node.finalizers:
+        if node.deletion_timestamp is None or not node.terminating:
             return
         nodes = self._metrics.nodes
         nodes.termination_seconds.observe(max(now - node.deletion_timestamp, 0.0))

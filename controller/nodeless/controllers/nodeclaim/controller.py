@@ -31,7 +31,6 @@ from nodeless.model import events
 from nodeless.model.conditions import Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
-from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import INITIALIZED_CONDITION, REGISTERED_CONDITION, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
@@ -163,7 +162,7 @@ class ClaimLoop:
         claim = snapshot.claim_of(node)
         if claim is not None:
             self._queue.add(claim.name)
-        elif node.deletion_timestamp is not None and TERMINATION_FINALIZER in node.finalizers:
+        elif node.terminating:
             self._queue.add(_NODE_PREFIX + name)
 
     async def run(self) -> None:

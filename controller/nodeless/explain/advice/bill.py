@@ -12,7 +12,6 @@ from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
 from nodeless.model.nodes import Node
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.draining import drain_taint
-from nodeless.scheduling.capacity.in_flight_node import pool_of_node
 from nodeless.scheduling.capacity.pricing import priced
 
 #: Seconds of work for a cheaper plan in each try; the same in all, so that they compare.
@@ -47,7 +46,7 @@ def bill_anew(situation: Situation, wide: Catalog) -> Bill:
     blocking = Blocking(snapshot)
     leaving, held = [], []
     for name, node in sorted(snapshot.nodes.items()):
-        pool = pool_of_node(node)
+        pool = node.pool
         if pool is None or not is_ours(snapshot, node):
             continue
         verdict = blocking.first_blocker(snapshot.pods_on(name), situation.now, drain_taint(pool))

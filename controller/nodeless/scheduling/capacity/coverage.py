@@ -17,7 +17,6 @@ from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import PlannedNode
 from nodeless.model.pools import Pool, Reference
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.capacity.in_flight_node import pool_of_node
 from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state.disruption_cost import disturbance_of
 
@@ -71,7 +70,7 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
             seen.add(claim.name)
         if leaving(node, claim) or node.capacity_type not in (ON_DEMAND, ""):
             continue
-        pool = claim.pool if claim is not None else pool_of_node(node)
+        pool = claim.pool if claim is not None else node.pool
         offering = prices.find(str(pool), node.instance_type, node.zone, ON_DEMAND)
         name = node.name if claim is None else claim.name
         disturbance = disturbance_of(pod for pod in snapshot.pods_on(node.name) if pod.occupies)

@@ -37,7 +37,6 @@ from nodeless.scheduling.capacity.in_flight_node import (
     always_satisfies,
     expected_allocatable,
     expected_node,
-    pool_of_node,
     type_named,
 )
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
@@ -181,7 +180,7 @@ def _node_slot(
     volumes: Volumes,
 ) -> Slot:
     pods = [pod for pod in snapshot.pods_on(node.name) if not pod.terminal]
-    pool = claim.pool if claim is not None else pool_of_node(node)
+    pool = claim.pool if claim is not None else node.pool
     labels = {HOSTNAME: node.name, **node.labels}
     taints, allocatable, rank = node.taints, dict(node.allocatable), _INITIALIZED
     if not initialized(node, claim):
@@ -224,7 +223,7 @@ def _volume_limits(snapshot: Snapshot, node: Node, table: PoolTable | None) -> M
 
 def _lasting_taints(snapshot: Snapshot, node: Node, claim: NodeClaim | None) -> tuple[Taint, ...]:
     """The taints that stay once a node has booted: startup taints and those of booting left out."""
-    reference = pool_of_node(node)
+    reference = node.pool
     pool = snapshot.pools.get(str(reference)) if reference is not None else None
     starting = claim.startup_taints if claim is not None else pool.startup_taints if pool is not None else ()
     promised = claim.taints if claim is not None and not node.registered else ()

@@ -7,10 +7,10 @@ import numpy as np
 
 from nodeless.model.efa import EFA, launched_with_efa
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import HostPort
-from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, NodeClass, Reference
+from nodeless.model.pools import NodeClass
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, maximum
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -26,14 +26,6 @@ class InFlightNode:
     free: Amounts
     ports: tuple[HostPort, ...] = ()
     """Host ports that daemons hold on some of the types."""
-
-
-def pool_of_node(node: Node) -> Reference | None:
-    """The pool that a node's labels name."""
-    for key, kind in ((PROVISIONER_NAME, PROVISIONER), (NODE_POOL, NODE_POOL_KIND)):
-        if key in node.labels:
-            return Reference(kind, node.labels[key])
-    return None
 
 
 def expected_node(

@@ -13,7 +13,7 @@ import numpy as np
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.resources import Resources
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.capacity.in_flight_node import charged_capacity, pool_of_node
+from nodeless.scheduling.capacity.in_flight_node import charged_capacity
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.capacity.pool_table import NODES, PoolTable, bounded_limit
 from nodeless.scheduling.pods.classes import Amounts, Mask
@@ -108,7 +108,7 @@ def _capacity_by_pool(snapshot: Snapshot, tables: Mapping[str, PoolTable]) -> di
     for node in snapshot.nodes.values():
         claim = claims.get(node.provider_id) if node.provider_id else None
         seen.add(node.provider_id)
-        pool = claim.pool if claim is not None else pool_of_node(node)
+        pool = claim.pool if claim is not None else node.pool
         if pool is not None and not leaving(node, claim):
             used.setdefault(str(pool), []).append(_node_capacity(node, claim))
     for claim in snapshot.claims.values():

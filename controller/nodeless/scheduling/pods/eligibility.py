@@ -18,7 +18,7 @@ from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, find_untolerated
+from nodeless.model.taints import DISRUPTED, find_untolerated
 from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
 from nodeless.scheduling.pods.selecting import selects
 from nodeless.state.protection import protection
@@ -27,7 +27,6 @@ from nodeless.state.protection import protection
 FARGATE_SCHEDULER = "fargate-scheduler"
 #: Labels that name the pool of a node.
 POOL_KEYS = frozenset((PROVISIONER_NAME, NODE_POOL))
-_DISRUPTED = Taint(DISRUPTED_TAINT, "NoSchedule")
 
 
 def pods_to_place(snapshot: Snapshot, now: float) -> tuple[Pod, ...]:
@@ -78,7 +77,7 @@ def leaving(node: Node | None, claim: NodeClaim | None) -> bool:
 
 def managed(node: Node, claim: NodeClaim | None) -> bool:
     """Whether a node is one of ours: it has a claim, or carries the label of a pool."""
-    return claim is not None or any(key in node.labels for key in POOL_KEYS)
+    return claim is not None or node.pool is not None
 
 
 def claims_by_provider_id(snapshot: Snapshot) -> dict[str, NodeClaim]:
@@ -106,7 +105,7 @@ def is_held(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: float) -> boo
         return False
     if protection(pod, now):
         return True
-    if find_untolerated((_DISRUPTED,), pod.shape.tolerations) is None:
+    if find_untolerated((DISRUPTED,), pod.shape.tolerations) is None:
         return False
     concerned = [budget for budget in budgets if selects(budget.selector, pod.labels)]
     return len(concerned) > 1 or any(budget.never_allows(pod) for budget in concerned)
@@ -122,12 +121,9 @@ def _pods_on_leaving_nodes(snapshot: Snapshot, now: float) -> Iterator[tuple[Pod
         claim = claims.get(node.provider_id)
         if not (managed(node, claim) and leaving(node, claim)):
             continue
-        may_hold = not _of_provisioner(node, claim)
+        pool = claim.pool if claim is not None else node.pool
+        # A Provisioner's drain evicts whatever annotations say.
+        may_hold = pool is not None and pool.kind != PROVISIONER
         for pod in snapshot.pods_on(name):
             if pod.reschedulable and pod.scheduler_name != FARGATE_SCHEDULER:
                 yield pod, may_hold and is_held(pod, budgets.get(pod.namespace, ()), now)
-
-
-def _of_provisioner(node: Node, claim: NodeClaim | None) -> bool:
-    """Whether the drain of a node is a Provisioner's, which evicts whatever annotations say."""
-    return claim.pool.kind == PROVISIONER if claim is not None else PROVISIONER_NAME in node.labels
