@@ -10,6 +10,7 @@ from nodeless.model.pods import Owner
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import Policy, pods_to_place
 from nodeless.scheduling.pods.eligibility import held_pods
+from nodeless.scheduling.same_cluster import SameCluster
 from tests.scheduling.factories import (
     claim,
     needs,
@@ -110,6 +111,15 @@ def test_a_pod_that_is_protected_for_ten_minutes_is_planned_once_they_are_over()
         assert considered(DRAINING, protected("10m"), now=now) == names
         result = plan(DRAINING, protected("10m"), policy=Policy(now=now))
         assert [name.removeprefix("default/") for new in result.new_nodes for name in new.pods] == names
+
+
+def test_a_cluster_is_another_one_once_a_protection_is_over():
+    """What searches found in it is looked for anew then, and not a moment sooner."""
+    seen = snapshot(DRAINING, protected("10m"))
+    begun, later, over = (SameCluster(seen, {}, Policy(now=now)) for now in (101.0, 699.0, 700.0))
+    assert begun == later
+    assert hash(begun) == hash(later)
+    assert later != over
 
 
 @pytest.mark.parametrize("value", ["false", "soon"])

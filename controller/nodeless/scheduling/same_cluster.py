@@ -28,11 +28,20 @@ class SameCluster:
         keys = tuple(sorted(catalog))
         seen = (getattr(snapshot, part) for part in parts)
         self._same = Identity(*seen, *(catalog[key] for key in keys))
-        # Time counts by what it changes: else nothing would be the same a moment later.
-        self._equal = keys, policy, held_pods(snapshot, policy.now)
+        self._equal = keys, policy
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SameCluster) and self._same == other._same and self._equal == other._equal
+        return (
+            isinstance(other, SameCluster)
+            and self._same == other._same
+            and self._equal == other._equal
+            and self._holds_the_same(other)
+        )
+
+    def _holds_the_same(self, other: "SameCluster") -> bool:
+        """Time counts by what it changes: else nothing would be the same a moment later."""
+        now, then = self.policy.now, other.policy.now
+        return now == then or held_pods(self.snapshot, now) == held_pods(other.snapshot, then)
 
     def __hash__(self) -> int:
         return hash(self._same)
