@@ -17,6 +17,7 @@ from typing import Any, Final
 import pulumi
 
 from pulumi_nodeless import names
+from pulumi_nodeless.cidr import is_network
 
 MARKING_TAGS: Final = (
     "karpenter.sh/",
@@ -146,6 +147,14 @@ class ArgumentReader:
         if not all(isinstance(item, str) for item in given):
             self.report(name, f"expected a list of texts, got {list(given)!r}")
         return tuple(given)
+
+    def networks(self, name: str) -> tuple[str, ...]:
+        """A plain list of networks in CIDR notation."""
+        given = self.texts(name)
+        for block in given:
+            if not is_network(block):
+                self.report(name, f"{block!r} is not a network", "write it as 10.0.0.0/16")
+        return given
 
     def mapping(self, name: str) -> dict[str, Any]:
         """A map from names to values; the values may be outputs."""

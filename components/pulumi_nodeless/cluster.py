@@ -21,7 +21,6 @@ import pulumi_eks as eks
 
 from pulumi_nodeless import names
 from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.cidr import is_network
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
 
 API = "API"
@@ -111,7 +110,7 @@ class ClusterOptions:
             ),
             endpoint_public_access=reader.flag("endpoint_public_access", True),
             public_access_cidrs=reader.texts("public_access_cidrs"),
-            private_access_cidrs=reader.texts("private_access_cidrs"),
+            private_access_cidrs=reader.networks("private_access_cidrs"),
             log_types=reader.texts("log_types"),
             kubeconfig_role_arn=reader.text("kubeconfig_role_arn"),
             kubeconfig_profile=reader.text("kubeconfig_profile"),
@@ -122,11 +121,6 @@ class ClusterOptions:
             reader.report("kubernetes_version", f"{version!r} is not a version that EKS offers", "1.33")
         if options.public_access_cidrs and not options.endpoint_public_access:
             reader.report("public_access_cidrs", "given although the public endpoint is off")
-        for block in options.private_access_cidrs:
-            if not is_network(block):
-                reader.report(
-                    "private_access_cidrs", f"{block!r} is not a network", "write it as 10.0.0.0/16"
-                )
         for unknown in sorted(set(options.log_types) - set(LOG_TYPES)):
             reader.report("log_types", f"{unknown!r} is not one of {', '.join(LOG_TYPES)}")
         if options.authentication_mode != API:

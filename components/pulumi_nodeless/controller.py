@@ -20,7 +20,6 @@ import pulumi_nodeless
 from nodeless.api.crds import all_crds
 from pulumi_nodeless import deployment, network_policy, rbac, settings, webhooks
 from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.cidr import is_network
 from pulumi_nodeless.names import HOLD_NAMESPACE, IMAGE_REPOSITORY, PATCH_FORCE
 from pulumi_nodeless.ordering import child_after
 
@@ -114,7 +113,7 @@ class ControllerOptions:
             settings=reader.text_mapping("settings"),
             environment=reader.text_mapping("environment"),
             network_policy=reader.flag("network_policy", True),
-            webhook_cidrs=reader.texts("webhook_cidrs"),
+            webhook_cidrs=reader.networks("webhook_cidrs"),
             aws_tags=reader.tags("aws_tags"),
             shared_cluster=reader.flag("shared_cluster", False),
         )
@@ -122,9 +121,6 @@ class ControllerOptions:
             reader.report(f"settings.{key}", "follows from the other arguments", "leave it out")
         for key in sorted(set(options.environment) & deployment.RESERVED_ENVIRONMENT):
             reader.report(f"environment.{key}", "is set by the component", "leave it out")
-        for cidr in options.webhook_cidrs:
-            if not is_network(cidr):
-                reader.report("webhook_cidrs", f"{cidr!r} is not a network", "write it as 10.0.0.0/16")
         reader.check()
         return options
 
