@@ -8,6 +8,7 @@ nowhere.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -81,7 +82,7 @@ def create_cluster(call: Call) -> dict[str, Any]:
             "health": {"issues": []},
             "tags": dict(parameters.get("tags") or {}),
         }
-        record = ClusterRecord(document, zones=_zones_of(call, vpc_config["subnetIds"]))
+        record = ClusterRecord(document, zones=_zones_of(_subnets_of(call, vpc_config["subnetIds"])))
         call.state.clusters[key] = record
         admit_creator(call, record)
         return {"cluster": {**_describe_cluster(call, record), "status": "CREATING"}}
@@ -168,9 +169,10 @@ def update_cluster_config(call: Call) -> dict[str, Any]:
     record = cluster_of(call, "name")
     if subnet_ids := (call.parameters.get("resourcesVpcConfig") or {}).get("subnetIds"):
         stays = record.cluster["resourcesVpcConfig"]["vpcId"]
-        if _vpc_of(call, subnet_ids) != stays:
+        subnets = _subnets_of(call, subnet_ids)
+        if subnets[0]["VpcId"] != stays:
             raise invalid(f"Provided subnets {' '.join(subnet_ids)} belong to another VPC than {stays}")
-        _require_same_zones(call, record, subnet_ids)
+        _require_same_zones(record, _zones_of(subnets))
     changes: dict[str, object] = {}
     for name, value in call.parameters.items():
         if name in {"accessConfig", "resourcesVpcConfig", "kubernetesNetworkConfig"}:
@@ -247,7 +249,7 @@ def _tags(call: Call) -> dict[str, str]:
 
 def _vpc_config(call: Call, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     subnet_ids = wanted.get("subnetIds") or []
-    vpc_id = _vpc_of(call, subnet_ids)
+    vpc_id = _subnets_of(call, subnet_ids)[0]["VpcId"]
     return {
         "subnetIds": subnet_ids,
         "securityGroupIds": wanted.get("securityGroupIds") or [],
@@ -261,11 +263,9 @@ def _vpc_config(call: Call, name: str, wanted: dict[str, Any]) -> dict[str, Any]
 
 def _require_supported_zones(call: Call, name: str, subnet_ids: list[str]) -> None:
     """Refuse subnets in a zone that takes no cluster, in EKS's words (eksctl-io/eksctl#817)."""
-    _vpc_of(call, subnet_ids)
-    subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"]
     refused = sorted(
         subnet["AvailabilityZone"]
-        for subnet in subnets
+        for subnet in _subnets_of(call, subnet_ids)
         if subnet["AvailabilityZoneId"] in UNSUPPORTED_ZONE_IDS
     )
     if refused:
@@ -279,13 +279,13 @@ def _require_supported_zones(call: Call, name: str, subnet_ids: list[str]) -> No
         )
 
 
-def _require_same_zones(call: Call, record: ClusterRecord, subnet_ids: list[str]) -> None:
+def _require_same_zones(record: ClusterRecord, wanted: frozenset[str]) -> None:
     """Refuse subnets in other zones than those that the cluster was created with.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html ("All subnets that you add must
     be in the same set of AZs as originally provided when you created the cluster").
     """
-    wanted, created = _zones_of(call, subnet_ids), record.zones
+    created = record.zones
     if wanted != created:
         raise invalid(
             f"Provided subnets belong to the AZs '{','.join(sorted(wanted))}'. But they should belong to the"
@@ -294,13 +294,12 @@ def _require_same_zones(call: Call, record: ClusterRecord, subnet_ids: list[str]
         )
 
 
-def _zones_of(call: Call, subnet_ids: list[str]) -> frozenset[str]:
-    subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"]
+def _zones_of(subnets: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(subnet["AvailabilityZone"] for subnet in subnets)
 
 
-def _vpc_of(call: Call, subnet_ids: list[str]) -> str:
-    """The VPC of a cluster's subnets.
+def _subnets_of(call: Call, subnet_ids: list[str]) -> Sequence[Mapping[str, Any]]:
+    """The subnets of a cluster, which are of one VPC.
 
     Raises:
         AwsError: InvalidParameterException when they are in one zone, in several VPCs, or not there.
@@ -309,12 +308,11 @@ def _vpc_of(call: Call, subnet_ids: list[str]) -> str:
         subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"] if subnet_ids else []
     except ClientError as error:
         raise invalid(error.response["Error"]["Message"]) from None
-    if len({subnet["AvailabilityZone"] for subnet in subnets}) < 2:
+    if len(_zones_of(subnets)) < 2:
         raise invalid("Subnets specified must be in at least two different AZs")
-    vpcs: set[str] = {subnet["VpcId"] for subnet in subnets}
-    if len(vpcs) > 1:
+    if len({subnet["VpcId"] for subnet in subnets}) > 1:
         raise invalid("Subnets specified must belong to the same VPC")
-    return vpcs.pop()
+    return subnets
 
 
 def _cluster_security_group(call: Call, name: str, vpc_id: str) -> str:
