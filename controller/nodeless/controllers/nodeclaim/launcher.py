@@ -140,34 +140,28 @@ class Launcher:
 
     async def _give_up_class(self, claim: NodeClaim, message: str, evidence: str = "") -> None:
         """The class may be unusable for long, and other pools may serve the pods meanwhile."""
-        details = {"evidence": evidence} if evidence else {}
-        self._log.error(f"launch failed: {message}", claim=claim.name, **details)
+        self._log_failure(claim, message, evidence)
         self._tell_pods(claim, "FailedLaunch", f"{message}; other capacity is being planned")
-        cause, reason = f"claim:{claim.name}", "NodeClassNotReady"
-        await self._executor.carry_out(
-            (
-                PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),
-                DeleteClaim(cause, claim.name, "nodeclass_not_ready"),
-            )
-        )
+        told = _failure_event(claim, "NodeClassNotReady", message)
+        deletion = DeleteClaim(told.cause, claim.name, "nodeclass_not_ready")
+        await self._executor.carry_out((told, deletion))
 
     async def _record_failure(self, claim: NodeClaim, reason: str, message: str, evidence: str = "") -> None:
-        details = {"evidence": evidence} if evidence else {}
-        self._log.error(f"launch failed: {message}", claim=claim.name, **details)
+        self._log_failure(claim, message, evidence)
         self._tell_pods(
             claim, "FailedLaunch", f"launch of claim {claim.name} failed, trying again: {message}"
         )
-        cause = f"claim:{claim.name}"
+        told = _failure_event(claim, reason, message)
         present = claim.condition(LAUNCHED)
         since = present.last_transition_time if present and present.status == "False" else wall_clock()
         launched = Condition(LAUNCHED, "False", reason, message, since)
         ready = Condition(READY, "False", f"{LAUNCHED}False", message, since)
-        await self._executor.carry_out(
-            (
-                UpdateClaimStatus(cause, claim.name, (launched, ready)),
-                PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),
-            )
-        )
+        status = UpdateClaimStatus(told.cause, claim.name, (launched, ready))
+        await self._executor.carry_out((status, told))
+
+    def _log_failure(self, claim: NodeClaim, message: str, evidence: str) -> None:
+        details = {"evidence": evidence} if evidence else {}
+        self._log.error(f"launch failed: {message}", claim=claim.name, **details)
 
     def _tell_pods(self, claim: NodeClaim, reason: str, message: str) -> None:
         for key in self._pods_of(claim.name):
@@ -192,3 +186,8 @@ def _purpose(claim: NodeClaim) -> str:
     if not claim.replaces:
         return "provisioning"
     return method_and_action(claim.annotations.get(DISRUPTION_REASON_ANNOTATION, ""), replaced=True)
+
+
+def _failure_event(claim: NodeClaim, reason: str, message: str) -> PublishEvent:
+    cause = f"claim:{claim.name}"
+    return PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid)

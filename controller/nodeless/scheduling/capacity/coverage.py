@@ -74,15 +74,9 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
         offering = prices.find(str(pool), node.instance_type, node.zone, ON_DEMAND)
         name = node.name if claim is None else claim.name
         disturbance = disturbance_of(pod for pod in snapshot.pods_on(node.name) if pod.occupies)
-        usage = Usage(
-            name,
-            node.instance_type,
-            node.zone,
-            dollars=0.0 if offering is None else offering.coverable_price,
-            list_price=0.0 if offering is None else offering.coverable_list_price,
-            license_price=0.0 if offering is None else offering.license_price,
-            platform=_platform(node, pool, offering),
-        )
+        unpriced = Usage(name, node.instance_type, node.zone, dollars=0.0, list_price=0.0)
+        usage = unpriced if offering is None else usage_of(name, node.instance_type, offering)
+        usage = replace(usage, zone=node.zone, platform=_platform(node, pool, offering))
         found.append((pool is not None, -disturbance, usage))
     for claim in snapshot.claims.values():
         starts = claim.name not in seen and claim.deletion_timestamp is None
