@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from pulumi.runtime import _grpc_settings
+
 #: How long the SDK's thread may need to leave its loop once the engine is gone.
 _LEAVING_SECONDS = 10.0
 _POLL_SECONDS = 0.02
@@ -22,6 +24,10 @@ _POLL_SECONDS = 0.02
 _STOPS = 5
 #: Logs a traceback for each call that finds the engine gone, which after a failure is no news.
 _NOISY = logging.getLogger("grpc._server")
+#: Gives each channel of the SDK connections of its own. Channels of one process to the same port share
+#: one otherwise, and while that of an engine that ended still waits to connect again, gRPC refuses the
+#: calls to the next engine that happens to get its port.
+_OWN_CONNECTIONS = ("grpc.use_local_subchannel_pool", 1)
 
 
 class InlineProgram:
@@ -44,6 +50,9 @@ class InlineProgram:
     def __enter__(self) -> Self:
         self._level = _NOISY.level
         _NOISY.setLevel(logging.CRITICAL)
+        # Pulumi has no public way to set the options of its channels.
+        if _OWN_CONNECTIONS not in _grpc_settings._GRPC_CHANNEL_OPTIONS:
+            _grpc_settings._GRPC_CHANNEL_OPTIONS.append(_OWN_CONNECTIONS)
         return self
 
     def __exit__(self, *_: object) -> None:
