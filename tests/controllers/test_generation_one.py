@@ -92,6 +92,28 @@ def test_a_static_pool_holds_as_many_nodes_as_it_says(scene):
     scene(scenario)
 
 
+def test_pods_run_on_the_node_of_a_static_pool_that_is_launched_in_the_same_pass(scene):
+    static = a_node_pool()
+    static["metadata"]["name"], static["spec"]["replicas"] = "static", 1
+
+    async def scenario(rig, namespace):
+        # Both pools can be used from the same moment on: once there is their class.
+        await rig.create(
+            a_node_pool(), static, *(a_pod(f"web-{each}", namespace, cpu="500m") for each in range(2))
+        )
+        await rig.create(a_class())
+        names = {await rig.running(namespace, f"web-{each}") for each in range(2)}
+        (node,) = await asyncio.to_thread(rig.api.list, NODES)
+        assert names == {node["metadata"]["name"]}
+        assert node["metadata"]["labels"]["karpenter.sh/nodepool"] == "static"
+        (claim,) = await asyncio.to_thread(rig.api.list, CLAIMS)
+        assert claim["metadata"]["annotations"]["nodeless.dev/planned-because"].startswith(
+            "one of the replicas of NodePool/static, which has room for 2 pods"
+        )
+
+    scene(scenario)
+
+
 def test_what_is_missing_stands_on_both_objects(scene):
     async def scenario(rig, namespace):
         nowhere = [{"tags": {"no": "such"}}]

@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
+from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner, requirement
 from tests.controllers.buffers import a_pod_template
 from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless, nodes_of, report
 from tests.controllers.requests import CHECK, a_request
@@ -374,6 +374,16 @@ def test_nodes_of_a_static_pool_are_launched_for_no_pod(file):
     assert "Launch 2 nodes" in result.stdout
     assert "No pod is pending." in result.stdout
     assert "Nothing to plan" not in result.stdout
+
+
+def test_pods_wait_for_the_nodes_of_a_static_pool_that_are_launched_beside_them(file):
+    large = [requirement("node.kubernetes.io/instance-type", "In", "m5.large")]
+    pool = node_pool(replicas=2, template={"requirements": large})
+    result = nodeless(file(pool, ec2_node_class(), a_workload(cpu="100m", replicas=3)))
+
+    assert result.exit_code == 0, result.output
+    assert "Launch 2 nodes\n" in result.stdout
+    assert "Placed 3 of 3 pods." in result.stdout
 
 
 def test_a_pod_that_wants_a_larger_disk_has_a_place_with_the_volume_that_is_advised(file):

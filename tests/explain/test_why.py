@@ -5,7 +5,7 @@ from dataclasses import replace
 from nodeless.explain import why
 from nodeless.explain.why import one_line
 from nodeless.model.bill import Bill, BillPart, PriceSource
-from tests.scheduling.factories import FAMILY, instance_type, plan, pods
+from tests.scheduling.factories import FAMILY, instance_type, plan, pods, pool
 
 
 def test_the_chosen_type_its_price_and_the_next_three():
@@ -19,6 +19,18 @@ def test_the_chosen_type_its_price_and_the_next_three():
         "next: t3, spot in z1, 0.6500 USD/h (+30.0 %)",
         "and 2 other types",
     ]
+
+
+def test_a_replica_of_a_static_pool_says_so_and_how_many_pods_it_has_room_for():
+    types = (instance_type("t", 4, 4, price=1.0),)
+    (taken,) = plan(pool("batch", replicas=1), pods(2, "1"), types=types).new_nodes
+    assert why(taken).splitlines() == [
+        "one of the replicas of Provisioner/batch, which has room for 2 pods",
+        "cheapest of the pool: t, spot in z1, 0.5000 USD/h",
+        "no other instance type holds its daemons on the same terms",
+    ]
+    (empty,) = plan(pool("batch", replicas=1), types=types).new_nodes
+    assert why(empty).splitlines()[0] == "one of the replicas of Provisioner/batch"
 
 
 def billed(*parts, price, instance=0.1):

@@ -490,8 +490,8 @@ def test_another_type_that_may_be_launched_is_covered_no_further_than_it_would_b
 
 def test_nodes_of_static_pools_use_commitments_and_pods_what_they_leave():
     static = pool("static", needs(INSTANCE_TYPE, "In", "a.xlarge"), needs(CAPACITY_TYPE, "In", ON_DEMAND))
-    seen = snapshot(pods(1, "500m"), NEVER_SPOT, replace(static, replicas=2))
-    plan = planned(seen, reserved("a.xlarge", 2))
+    tainted = replace(static, replicas=2, taints=(Taint("static", "NoSchedule"),))
+    plan = planned(snapshot(pods(1, "500m"), NEVER_SPOT, tainted), reserved("a.xlarge", 2))
     assert launched(plan) == [
         ("a.medium", ON_DEMAND, 0.06),
         ("a.xlarge", ON_DEMAND, 0.0),

@@ -6,6 +6,7 @@ import pytest
 
 from nodeless.launch.claims import claims_for
 from nodeless.model.labels import REPLACES, ZONE
+from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, static_shortage
 from tests.scheduling.factories import (
     DEFAULT,
@@ -77,3 +78,19 @@ def test_a_static_pool_with_a_problem_or_without_types_waits():
 @pytest.mark.parametrize("replicas", [1_001, 2**63 - 1])
 def test_a_pass_makes_a_part_of_very_many(replicas):
     assert static_shortage(snapshot(replace(THREE, replicas=replicas))) == {DEFAULT: 1_000}
+
+
+def pods_by_pool(result):
+    return sorted((new.pool.name, len(new.pods)) for new in result.new_nodes)
+
+
+def test_pods_are_planned_on_the_nodes_that_are_made_for_the_pool_in_the_same_pass():
+    result = plan([THREE, pool("other")], pods(4, "700m"))
+    assert pods_by_pool(result) == [("default", 1), ("default", 1), ("default", 1), ("other", 1)]
+    assert not result.placements
+
+
+def test_pods_that_do_not_fit_these_nodes_get_their_own():
+    tainted = replace(THREE, taints=(Taint("only", "NoSchedule"),))
+    result = plan([tainted, pool("other")], pods(1))
+    assert pods_by_pool(result) == [("default", 0), ("default", 0), ("default", 0), ("other", 1)]

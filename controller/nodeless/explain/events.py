@@ -56,6 +56,8 @@ def nominated(name: str, node: PlannedNode, relaxed: Sequence[str] = ()) -> str:
         if types > 1
         else f"the only type that holds its {count(len(node.pods), 'pod')}"
     )
+    if node.is_static:
+        chosen = "one of the replicas of its pool"
     return (
         f"Pod should schedule on {name}, a new node of {node.pool}: {node.instance_type} or similar, "
         f"{offering.capacity_type}, in {offering.zone} or another allowed zone, {price(offering.price)}, "

@@ -16,6 +16,10 @@ def why(node: PlannedNode) -> str:
     asked = f"{amounts(node.requests)} with {their} daemons"
     held = f"{count(len(node.pods), 'pod')} of {node.pool} {need} {asked}"
     chosen = f"cheapest that holds {them}: {_offer(intended)}"
+    if node.is_static:
+        held = f"one of the replicas of {node.pool}"
+        held += f", which has room for {count(len(node.pods), 'pod')}" if node.pods else ""
+        chosen, them = f"cheapest of the pool: {_offer(intended)}", "its daemons"
     bill = bill_lines(node.price, intended.offering.parts)
     return "\n".join((held, chosen, *bill, *_next(node, them)))
 

@@ -38,6 +38,8 @@ class PlannedNode:
 
     min_values_relaxed: bool = False
     """The pool's minValues were lowered to what the types offer."""
+    is_static: bool = False
+    """It is one of the replicas of a static pool: launched whatever the pods are that it gets."""
 
     @property
     def instance_type(self) -> str:

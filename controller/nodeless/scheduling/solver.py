@@ -51,7 +51,7 @@ from nodeless.scheduling.capacity.existing import existing_slots
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, price_of, widen
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
-from nodeless.scheduling.capacity.static_pools import static_shortage
+from nodeless.scheduling.capacity.static_pools import static_shortage, with_planned, with_pods
 from nodeless.scheduling.capacity_choices import chosen_capacities, with_choice
 from nodeless.scheduling.committed import cheapest_with_commitments, covered_first
 from nodeless.scheduling.devices import Devices
@@ -145,6 +145,8 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         # What these use is gone for pods, whichever nodes it would be best for.
         covered = partial(covered_first, static, snapshot, catalog, policy)
         static, policy = or_without(covered, (static, policy), faults)
+    if static:
+        snapshot = with_planned(snapshot, static)
     plan = planned_whole(
         snapshot,
         partial(
@@ -162,7 +164,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     if bound is not None:
         # Each of them has to be bought, and is as cheap as its pool allows.
         bound = None if policy.commitments else bound + sum(node.price for node in static)
-    return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound, faults=(*plan.faults, *faults))
+    return with_pods(static, replace(plan, lower_bound=bound, faults=(*plan.faults, *faults)), snapshot)
 
 
 def _plan_to_be_bound(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
@@ -433,7 +435,8 @@ def static_nodes(
         types = table.start.types & (table.room >= 0).all(axis=1)
         bare = [InFlightNodeClaim.opened(table, types)] if types.any() else []
         for made in planned(bare, policy.max_alternatives):
-            nodes += [made] * lacking[table.pool.key] if made is not None else []
+            if made is not None:
+                nodes += [replace(made, is_static=True)] * lacking[table.pool.key]
     return tuple(nodes)
 
 

@@ -356,6 +356,9 @@ class Provisioning:
         kept = []
         opening = self._nominator is not None and self._nominator.is_opening()
         for node in plan.new_nodes:
+            if node.is_static:
+                kept.append(node)
+                continue
             if opening and self._had_places(node, snapshot) and self._held_for(node, now) < _LONGEST_HOLD:
                 self._log.debug("other pods took the place of pods that wait for new nodes", pods=node.pods)
                 continue
@@ -438,7 +441,7 @@ class Provisioning:
             if isinstance(outcome, ApiError | ApiUnavailable):
                 self._planned.pop(create.claim.name, None)
                 log.error(f"claim {create.claim.name} could not be written: {outcome}")
-                if is_refusal(outcome) and searched < _SEARCHED:
+                if is_refusal(outcome) and searched < _SEARCHED and not node.is_static:
                     searched += 1
                     await self._find_culprits(situation, node, outcome)
                 continue
@@ -591,7 +594,7 @@ def _requests_of(plan: Plan) -> dict[str, str]:
 
 def without_nodes_of(plan: Plan, requests: frozenset[str]) -> Plan:
     """The plan without new nodes that hold pods of these provisioning requests alone."""
-    kept = [node for node in plan.new_nodes if not node.pods or {*map(request_of, node.pods)} - requests]
+    kept = [node for node in plan.new_nodes if node.is_static or {*map(request_of, node.pods)} - requests]
     return replace(plan, new_nodes=tuple(kept))
 
 
