@@ -27,7 +27,7 @@ from nodeless.model.labels import (
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
-from nodeless.model.taints import Taint
+from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import LOWEST_PRICE, Policy, solve
 from nodeless.scheduling.capacity.coverage import most_worth, running_coverage
 from nodeless.scheduling.committed import cheapest_with_commitments
@@ -497,7 +497,7 @@ def test_nodes_of_static_pools_use_commitments_and_pods_what_they_leave():
         ("a.xlarge", ON_DEMAND, 0.0),
         ("a.xlarge", ON_DEMAND, 0.0),
     ]
-    assert not plan.proved_cheapest
+    assert plan.proved_cheapest
 
 
 def test_more_pods_with_a_place_are_worth_more_than_what_is_paid_for():
@@ -610,6 +610,48 @@ def test_an_integer_program_finds_nothing_much_cheaper_and_nothing_below_the_bou
     assert plan.cost_per_hour <= plain.cost_per_hour + 1e-6
     # What is not covered is bought; a node of the margin may be covered in part, or be another one.
     assert plan.cost_per_hour <= 1.15 * known.price + 0.1
+
+
+@settings(
+    deadline=None,
+    max_examples=int(os.environ.get("COMMITTED_WORLDS", "20")),
+    derandomize="COMMITTED_WORLDS" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+)
+@given(BATCHES, COMMITMENTS_DRAWN, st.sampled_from(["a.large", "a.xlarge"]), st.integers(1, 3))
+def test_nothing_is_below_the_bound_beside_nodes_of_static_pools(batch, commitments, kind, replicas):
+    """To the program, the nodes are those of pods that nothing else holds, and that nothing fits beside."""
+    of_one_type = needs(INSTANCE_TYPE, "In", kind), needs(CAPACITY_TYPE, "In", ON_DEMAND)
+    theirs = pool("static", *of_one_type, taints=(Taint("static", "NoSchedule"),))
+    seen = snapshot(batch, POOL, replace(theirs, replicas=replicas))
+    whole = pods(
+        replicas,
+        f"{BY_NAME[kind].allocatable['cpu']}m",
+        name="whole",
+        selector={PROVISIONER_NAME: "static"},
+        tolerations=(Toleration("static", "Exists"),),
+    )
+    known = best(snapshot(batch, whole, POOL, theirs), TYPES, commitments)
+    plan = planned(seen, *commitments, packing=LOWEST_PRICE)
+    assert not plan.faults
+    assert sum(len(new.pods) for new in plan.new_nodes) + replicas == known.placed
+    assert plan.lower_bound <= known.price + 1e-5
+    assert plan.cost_per_hour >= known.price - 1e-6
+    plain = planned(seen, packing=LOWEST_PRICE)
+    assert plain.lower_bound <= best(snapshot(batch, whole, POOL, theirs), TYPES, ()).price + 1e-5
+
+
+def test_the_bound_beside_nodes_of_static_pools_tells_how_good_a_plan_is():
+    batch = [pods(60, cpu, memory, name=name) for name, cpu, memory in _MIXED]
+    of_one_type = needs(INSTANCE_TYPE, "In", "a.xlarge"), needs(CAPACITY_TYPE, "In", ON_DEMAND)
+    theirs = pool("static", *of_one_type, taints=(Taint("static", "NoSchedule"),))
+    seen = snapshot(batch, POOL, replace(theirs, replicas=20))
+    for dollars in (1.0, 5.0, 50.0):
+        plan = planned(seen, savings_plan(dollars, discount=28))
+        assert 0.9 * plan.cost_per_hour <= plan.lower_bound <= plan.cost_per_hour
+    alone = planned(snapshot(POOL, replace(theirs, replicas=2)), savings_plan(0.1, discount=28))
+    assert 0 < alone.cost_per_hour < 2 * 0.22
+    assert alone.proved_cheapest
 
 
 def test_the_bound_tells_how_good_a_plan_is_where_a_commitment_reaches_for_some_pods():

@@ -16,12 +16,12 @@ The cheapest with what commitments cover of it is taken.
 
 Bound: each plan's own, less what commitments may take off it at most (`commitment_worth`). In the first plan
 a unit of each is worth the most that it can be, in the second nearly nothing, in those of 4. what leaves room
-for the highest bound.
+for the highest bound. Nodes that are bought in any case are part of it (`BoughtFirst`).
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum, isclose
 from typing import TypeVar
@@ -85,7 +85,57 @@ Planner = Callable[[Snapshot, Catalog, Policy], Plan]
 """Plans for the pods that lack capacity, without commitments."""
 
 
-def cheapest_with_commitments(snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner) -> Plan:
+@dataclass(frozen=True, slots=True)
+class BoughtFirst:
+    """Nodes that are bought in any case, and what was left of commitments before they used theirs."""
+
+    nodes: tuple[PlannedNode, ...] = ()
+    """At prices without commitments."""
+    commitments: tuple[Commitment, ...] = ()
+    """Those of which something was left."""
+    left: Mapping[str, float] = field(default_factory=dict)
+    """Units of each, by its name."""
+    most: Mapping[str, float] = field(default_factory=dict)
+    """What a unit of each is worth at most, by its name."""
+
+    def least(self, worth: Mapping[str, float]) -> float:
+        """What the nodes add to a bound of plans whose instances cost what they use of commitments.
+
+        Args:
+            worth: Of a unit of each commitment, by its name; the most where it is not named.
+        """
+        known = {**self.most, **worth}
+        units = fsum(amount * known[name] for name, amount in self.left.items())
+        at_worth = tuple(known[each.name] for each in self.commitments)
+        return fsum(self._least(node, at_worth) for node in self.nodes) - units
+
+    def highest(self) -> float:
+        """What the nodes cost at least with all that was left of commitments."""
+        if not self.commitments:
+            return self.least({})
+        amounts = [self.left[each.name] for each in self.commitments]
+        most = [self.most[each.name] for each in self.commitments]
+        _, worth = highest_bound([_use_of(self.nodes, self.commitments)], amounts, most)
+        return self.least(dict(zip((each.name for each in self.commitments), worth, strict=True)))
+
+    def _least(self, node: PlannedNode, worth: Sequence[float]) -> float:
+        """What a node costs at least: on its cheapest type at the worth."""
+        prices = []
+        for each in node.alternatives:
+            price = each.offering.coverable_price
+            uses = uses_of(each.instance_type, each.offering, self.commitments)
+            units = [one * use for one, use in zip(worth, uses, strict=True) if use is not None]
+            prices.append(_listed(each.offering) - price + min([price, *units]))
+        return min(prices)
+
+
+def cheapest_with_commitments(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: Policy,
+    planner: Planner,
+    beside: BoughtFirst | None = None,
+) -> Plan:
     """The cheapest plan that is found with what is left of commitments; its bills say what is covered.
 
     Args:
@@ -93,21 +143,24 @@ def cheapest_with_commitments(snapshot: Snapshot, catalog: Catalog, policy: Poli
         catalog: What each pool may buy.
         policy: How to plan, with the commitments that count now.
         planner: Makes plans.
+        beside: What is bought first. It is part of the plan's lower bound, and of nothing else.
     """
     without = replace(policy, commitments=(), commitments_left=None)
     plain = planner(snapshot, catalog, without)
-    if not catalog or not policy.commitments or not plain.new_nodes:
-        return plain
     faults: list[str] = []
     # What commitments might take off it is not known where that fails.
     least = replace(plain, lower_bound=None)
-    found = or_without(lambda: _with_commitments(plain, snapshot, catalog, policy, planner), least, faults)
+    if not catalog or not policy.commitments or not plain.new_nodes:
+        found = plain if beside is None else or_without(lambda: _plus(plain, beside.highest()), least, faults)
+    else:
+        search = partial(_with_commitments, plain, snapshot, catalog, policy, planner, beside)
+        found = or_without(search, least, faults)
     return replace(found, faults=(*found.faults, *faults)) if faults else found
 
 
 def covered_first(
     nodes: tuple[PlannedNode, ...], snapshot: Snapshot, catalog: Catalog, policy: Policy
-) -> tuple[tuple[PlannedNode, ...], Policy]:
+) -> tuple[tuple[PlannedNode, ...], Policy, BoughtFirst]:
     """Nodes that are bought in any case, with what commitments cover of them, and the policy for all others.
 
     Args:
@@ -118,10 +171,11 @@ def covered_first(
     """
     search = _Search.of(snapshot, catalog, policy, _no_plan)
     if search is None:
-        return nodes, policy
+        return nodes, policy, BoughtFirst(nodes)
     found = search.cover(list(enumerate(nodes)))
     covered = (search.less(node, found.parts.get(str(number), ())) for number, node in enumerate(nodes))
-    return tuple(covered), replace(policy, commitments_left={**search.left, **found.left})
+    left = replace(policy, commitments_left={**search.left, **found.left})
+    return tuple(covered), left, replace(search.beside, nodes=nodes)
 
 
 def _no_plan(*_: object) -> Plan:
@@ -129,11 +183,16 @@ def _no_plan(*_: object) -> Plan:
 
 
 def _with_commitments(
-    plain: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner
+    plain: Plan,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: Policy,
+    planner: Planner,
+    beside: BoughtFirst | None,
 ) -> Plan:
-    search = _Search.of(snapshot, catalog, policy, planner)
+    search = _Search.of(snapshot, catalog, policy, planner, beside)
     if search is None:
-        return plain
+        return plain if beside is None else _plus(plain, beside.least({}))
     best, made = search.with_coverage(plain), [_Made(plain, search.most)]
     faults: list[str] = []
     while (tried := or_without(partial(search.trial, best, made), None, faults)) is not None:
@@ -191,9 +250,17 @@ class _Search:
     """At the prices of nodes, the fee for each added."""
     most: tuple[float, ...]
     """What a unit of each commitment is worth at most."""
+    beside: BoughtFirst
+    """What is bought first."""
 
     @staticmethod
-    def of(snapshot: Snapshot, catalog: Catalog, policy: Policy, planner: Planner) -> "_Search | None":
+    def of(
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: Policy,
+        planner: Planner,
+        beside: BoughtFirst | None = None,
+    ) -> "_Search | None":
         """None where nothing is left of any commitment."""
         pools = pools_in_order(snapshot)
         at_price = priced(catalog, pools, policy.price_adjustments, 0.0)
@@ -213,7 +280,13 @@ class _Search:
         )
         offerings = NodeOfferings(priced(at_price, pools, (), policy.node_fee))
         most = most_worth(at_price, commitments)
-        return _Search(snapshot, at_price, covered, hurried, planner, commitments, left, offerings, most)
+        if beside is None:
+            names = [each.name for each in commitments]
+            amounts = {name: left[name] for name in names}
+            beside = BoughtFirst((), commitments, amounts, dict(zip(names, most, strict=True)))
+        return _Search(
+            snapshot, at_price, covered, hurried, planner, commitments, left, offerings, most, beside
+        )
 
     def with_coverage(self, plan: Plan) -> Plan:
         """The plan with what is left of commitments off its nodes' bills; nominal prices become real."""
@@ -311,7 +384,7 @@ class _Search:
         trials = _TRIALS if self.hurried.time_box else 1
         if len(made) == 2 + trials or not self.concerns_all_pools:
             return None
-        uses = [self._use(each.plan) for each in made]
+        uses = [_use_of((*each.plan.new_nodes, *self.beside.nodes), self.commitments) for each in made]
         most, worth = highest_bound(uses, self._amounts, self.most)
         gain = most - (self.bound(best, made) or 0.0)
         if gain <= _WORTHWHILE * best.cost_per_hour:
@@ -321,7 +394,8 @@ class _Search:
 
     @property
     def _amounts(self) -> list[float]:
-        return [self.left[each.name] for each in self.commitments]
+        """Units of each commitment, those included that what is bought first uses."""
+        return [self.beside.left[each.name] for each in self.commitments]
 
     def _floors(self, bound: float) -> Iterator[float]:
         """A worth that decides nothing and takes little off a bound, for nothing may be free."""
@@ -329,18 +403,6 @@ class _Search:
             nominal = NOMINAL * most
             little = _LITTLE * bound / (amount * len(self.commitments))
             yield min(nominal, little) if bound > 0 else nominal
-
-    def _use(self, plan: Plan) -> PlanUse:
-        beside, instances = 0.0, Counter[tuple[float, tuple[float | None, ...]]]()
-        for node in plan.new_nodes:
-            offering = node.alternatives[0].offering
-            uses = uses_of(node.instance_type, offering, self.commitments)
-            price = offering.coverable_price if any(use is not None for use in uses) else 0.0
-            beside += _listed(node) - price
-            if price:
-                instances[price, uses] += 1
-        used = (InstanceUse(number, price, uses) for (price, uses), number in instances.items())
-        return PlanUse(beside, tuple(used))
 
     def bound(self, best: Plan, made: Sequence[_Made]) -> float | None:
         """What no plan for the pods of `best` goes below; None: not known.
@@ -352,8 +414,9 @@ class _Search:
         plain = made[0].plan
         if plain.lower_bound is None or not _refused(best) <= _refused(plain):
             return None
+        names = [each.name for each in self.commitments]
         bounds = [
-            plan.lower_bound - fsum(each * amount for each, amount in zip(worth, self._amounts, strict=True))
+            plan.lower_bound + self.beside.least(dict(zip(names, worth, strict=True)))
             for plan, worth in ((each.plan, each.worth) for each in made)
             if plan.lower_bound is not None and _refused(best) <= _refused(plan)
         ]
@@ -502,9 +565,27 @@ def _instance_price(node: PlannedNode) -> float:
     return node.alternatives[0].offering.coverable_price
 
 
-def _listed(node: PlannedNode) -> float:
-    """The price of a node without commitments."""
-    offering = node.alternatives[0].offering
+def _use_of(nodes: Iterable[PlannedNode], commitments: Sequence[Commitment]) -> PlanUse:
+    """What nodes cost without commitments, and use of them."""
+    beside, instances = 0.0, Counter[tuple[float, tuple[float | None, ...]]]()
+    for node in nodes:
+        offering = node.alternatives[0].offering
+        uses = uses_of(node.instance_type, offering, commitments)
+        price = offering.coverable_price if any(use is not None for use in uses) else 0.0
+        beside += _listed(offering) - price
+        if price:
+            instances[price, uses] += 1
+    used = (InstanceUse(number, price, uses) for (price, uses), number in instances.items())
+    return PlanUse(beside, tuple(used))
+
+
+def _plus(plan: Plan, dollars: float) -> Plan:
+    """A plan whose bound is higher by so many US dollars an hour, if it has one."""
+    return plan if plan.lower_bound is None else replace(plan, lower_bound=plan.lower_bound + dollars)
+
+
+def _listed(offering: Offering) -> float:
+    """The price without commitments."""
     off = (part.dollars or 0.0 for part in offering.parts if part.name == COMMITMENTS)
     return offering.price - sum(off)
 

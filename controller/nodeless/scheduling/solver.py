@@ -53,7 +53,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage, with_planned, with_pods
 from nodeless.scheduling.capacity_choices import chosen_capacities, with_choice
-from nodeless.scheduling.committed import cheapest_with_commitments, covered_first
+from nodeless.scheduling.committed import BoughtFirst, cheapest_with_commitments, covered_first
 from nodeless.scheduling.devices import Devices
 from nodeless.scheduling.diagnostics.refusing import refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
@@ -141,10 +141,13 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     lacking = static_shortage(snapshot)
     static = static_nodes(snapshot, catalog, policy, lacking) if lacking else ()
     faults: list[str] = []
+    # Each of them has to be bought, and is as cheap as its pool allows.
+    bought: BoughtFirst | None = BoughtFirst(static) if static else None
     if static and policy.commitments:
         # What these use is gone for pods, whichever nodes it would be best for.
         covered = partial(covered_first, static, snapshot, catalog, policy)
-        static, policy = or_without(covered, (static, policy), faults)
+        without: tuple[tuple[PlannedNode, ...], Policy, BoughtFirst | None] = (static, policy, None)
+        static, policy, bought = or_without(covered, without, faults)
     if static:
         snapshot = with_planned(snapshot, static)
     plan = planned_whole(
@@ -154,16 +157,14 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
             catalog=catalog,
             policy=policy,
             planner=partial(_plan_to_be_bound, zone_ids=zone_ids),
+            beside=bought,
         ),
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
         partial(domains_of, snapshot, catalog),
     )
     if not static:
         return plan
-    bound = plan.lower_bound
-    if bound is not None:
-        # Each of them has to be bought, and is as cheap as its pool allows.
-        bound = None if policy.commitments else bound + sum(node.price for node in static)
+    bound = plan.lower_bound if bought is not None else None
     return with_pods(static, replace(plan, lower_bound=bound, faults=(*plan.faults, *faults)), snapshot)
 
 
