@@ -13,7 +13,7 @@ export NO_MKDOCS_2_WARNING := 1
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup programs browser demo test unit cluster environment properties chaos check docs conformance bench judge mutants soak clean lock release-dry-run release-check release-publish
+.PHONY: help install setup programs browser demo test unit affected cluster environment properties chaos check docs conformance bench judge mutants soak clean lock release-dry-run release-check release-publish
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -43,6 +43,10 @@ test: programs browser ## run every test, with a part of the random examples (FA
 unit: $(STAMP) browser ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
 		-m "not cluster and not environment$(if $(filter 1,$(FACTOR)),, and not large)" $(ARGS)
+
+affected: $(STAMP) browser ## run the tests of `make unit` that run what has changed since the last time (the first time, all of them: an hour of processor)
+	@NODELESS_PROPERTIES_FACTOR=0.1 $(PYTHON) -m pytest -q -p no:randomly --testmon --testmon-forceselect -n logical --maxprocesses 4 \
+		--dist loadfile --no-loadscope-reorder -m "not cluster and not environment and not large" $(ARGS) || [ $$? -eq 5 ]  # 5: none
 
 cluster: programs ## run the tests that need a control plane, and no more
 	@$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "cluster and not environment" $(ARGS)
@@ -127,5 +131,5 @@ lock: ## resolve the dependencies again and write the two lock files
 	@$(PYTHON) -m infra.image sbom
 
 clean: ## remove what the targets above made in this folder (the cache outside it stays)
-	@rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .testmondata*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
