@@ -55,6 +55,13 @@ def test_what_needs_neither_cluster_nor_solver_imports_neither(arguments):
     assert {each.partition(".")[0] for each in imported} & SLOW == set()
 
 
+def test_a_plan_of_files_imports_nothing_that_speaks_to_a_cluster_or_to_aws():
+    ended = python(CALL, "plan", POOLS)
+    assert ended.returncode == 0, ended.stderr
+    imported = json.loads(ended.stderr.splitlines()[-1])
+    assert {each.partition(".")[0] for each in imported} & {"aiohttp", "boto3", "kubernetes"} == set()
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_help_of_all_commands_says_what_that_of_each_says(entry):
     command = entry.load()

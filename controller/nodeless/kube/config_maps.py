@@ -5,13 +5,15 @@ Neither is a part of the cluster's state.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from nodeless.kube.client import ApiClient
 from nodeless.kube.errors import ApiError
 from nodeless.kube.reflector import WatchedKind
+
+if TYPE_CHECKING:
+    from nodeless.kube.client import ApiClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def watched_config_map(namespace: str, name: str) -> WatchedKind[ConfigMapEvent]
 class KeptData:
     """Data that outlive a controller, in a ConfigMap of its own."""
 
-    def __init__(self, client: ApiClient, namespace: str, name: str) -> None:
+    def __init__(self, client: "ApiClient", namespace: str, name: str) -> None:
         self._client = client
         self._collection = _collection(namespace)
         self._metadata = {"name": name, "namespace": namespace}
