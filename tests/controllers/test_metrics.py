@@ -1,6 +1,7 @@
 """Metrics: names and labels that dashboards depend on, their number, and the scrape of a real process."""
 
 import asyncio
+import math
 from dataclasses import replace
 from functools import reduce
 from typing import ClassVar
@@ -288,6 +289,12 @@ def test_series_of_what_is_gone_disappear():
     left = collected(metrics)
     assert not any('"node-1"' in name or '"web-1-0"' in name for name in left)
     assert any('"node-0"' in name for name in left)
+
+
+def test_of_a_replica_that_has_made_no_plan_no_figure_of_a_plan_is_known():
+    shown = collected(Metrics())
+    figures = ("lower_bound_dollars_per_hour", "gap_ratio", "realized_ratio")
+    assert all(math.isnan(shown[f"nodeless_plan_{figure}"]) for figure in figures)
 
 
 def test_a_pool_shows_what_its_nodes_cost_at_the_prices_of_its_catalog():

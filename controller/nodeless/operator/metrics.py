@@ -102,7 +102,7 @@ class Metrics:
         self.plan_realized = Gauge(
             "nodeless_plan_realized_ratio",
             "Price of a plan divided by the price of the nodes to which its pods were bound one minute "
-            "later.",
+            "later. NaN until a plan was followed.",
             registry=registry,
         )
         self.plan_gap = Gauge(
@@ -111,6 +111,9 @@ class Metrics:
             "to 1). NaN if it is not known.",
             registry=registry,
         )
+        for figure in (self.plan_bound, self.plan_realized, self.plan_gap):
+            # Of no plan nothing is known: a replica that does not lead makes none, and 0 would be a figure.
+            figure.set(float("nan"))
         self.pending_pods = Gauge(
             "nodeless_pods_without_capacity", "Pods that the last pass could not place.", registry=registry
         )
