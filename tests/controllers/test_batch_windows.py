@@ -17,6 +17,7 @@ from nodeless.operator.clock import wall_clock
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.scheduling import pods_to_place
+from tests.controllers.test_metrics import collected
 from tests.factories import a_node, a_pending_pod, a_pod
 from tests.virtual_time import run_in_virtual_time
 
@@ -200,6 +201,31 @@ def test_a_pod_on_a_draining_node_is_planned_when_its_protection_ends_though_not
         time.sleep(0.15)  # noqa: ASYNC251 - protections end by the clock of the machine
 
     assert passes(10, protected_for_a_second) == [1, 21]
+
+
+def test_pods_without_capacity_that_are_deleted_are_counted_no_more():
+    class Refusing(Passes):
+        async def plan_once(self):
+            self._metrics.pending_pods.set(1)
+
+        @property
+        def shown(self):
+            return collected(self._metrics)["nodeless_pods_without_capacity"]
+
+    async def watched():
+        cluster = Cluster()
+        loop = Refusing(cluster)
+        running = asyncio.create_task(loop.run())
+        pod = a_pending_pod("web")
+        cluster.handle(events.PodSeen(pod))
+        await asyncio.sleep(15)
+        before = loop.shown
+        cluster.handle(events.PodGone(pod.key))
+        await asyncio.sleep(15)
+        running.cancel()
+        return before, loop.shown
+
+    assert run_in_virtual_time(watched()) == (1, 0)
 
 
 def test_pe_16_and_st_11_nothing_is_planned_before_every_kind_has_been_listed():

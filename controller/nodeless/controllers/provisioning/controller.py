@@ -201,6 +201,9 @@ class Provisioning:
             return
         now = wall_clock()
         waiting = [pod.uid for pod in pods_to_place(with_placeholders(snapshot), now)]
+        if not waiting:
+            # Those that had no place are gone, and no pass may come that says so.
+            self._metrics.pending_pods.set(0)
         waiting += [*snapshot.capacity_buffers, *static_shortage(snapshot)]
         waiting += self._requests.waiting(snapshot) if self._requests is not None else ()
         for each in waiting:
@@ -257,6 +260,7 @@ class Provisioning:
         now = wall_clock()
         seen = self._cluster.snapshot
         if snapshot.teardown or not (pods_to_place(snapshot, now) or static_shortage(snapshot)):
+            self._metrics.pending_pods.set(0)
             await self._tell_buffers(seen, Plan())
             await self._tell_requests(seen, Plan(), policy_of(self._settings, nominates=False))
             return None
