@@ -6,10 +6,11 @@ import pytest
 
 from nodeless.explain.realizing import SETTLES_WITHIN, Realizing
 from nodeless.model import events
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, PLANNED_PODS
 from nodeless.model.requirements import Requirements
 from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
+from nodeless.state.expected import uid_digest
 from tests.disruption.world import a_provisioner, cluster, node_of, on
 from tests.scheduling.factories import FAMILY, NOW, needs, pods
 
@@ -45,6 +46,16 @@ def test_a_plan_that_is_kept_is_one_and_each_node_beyond_it_takes_its_part(names
     rest, ratios = realizing.measure(bound(seen, *names), NOW + SETTLES_WITHIN)
     assert ratios == (pytest.approx(ratio),)
     assert rest == Realizing()
+
+
+def test_a_node_on_its_way_for_pods_of_a_later_plan_is_none_of_this_one():
+    seen, _, realizing = planned()
+    seen = bound(seen, "a", "b")
+    (pod,) = pods(1, "3500m", "1Gi", name="later")
+    claim, _ = node_of(POOL, "c", "large", created_at=NOW + 30)
+    claim = replace(claim, annotations={PLANNED_PODS: uid_digest(pod.uid)})
+    seen = apply(apply(seen, events.PodSeen(pod)), events.ClaimSeen(claim))
+    assert realizing.measure(seen, NOW + SETTLES_WITHIN)[1] == (pytest.approx(1.0),)
 
 
 def test_nothing_is_told_before_the_minute_is_over():

@@ -16,6 +16,7 @@ from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy
 from nodeless.scheduling.capacity.pricing import priced
+from nodeless.state.expected import planned_for
 
 #: Seconds from a plan to the look at what became of it.
 SETTLES_WITHIN = 60.0
@@ -47,7 +48,9 @@ class Planned:
             return False
         node = snapshot.node_of(claim)
         held = {pod.key for pod in snapshot.pods_on(node.name) if pod.occupies} if node is not None else set()
-        return not held or not held.isdisjoint(self.pods)
+        # One that holds nothing yet may be of a later plan, whose pods it names.
+        expected = held or {pod.key for pod in planned_for(snapshot, claim)[1]}
+        return not expected or not expected.isdisjoint(self.pods)
 
 
 @dataclass(frozen=True, slots=True)
