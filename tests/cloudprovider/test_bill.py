@@ -343,6 +343,19 @@ def test_a_license_of_ones_own_costs_nothing():
     assert "license" not in {each.name for each in priced(a_type(), windows, location=own).parts}
 
 
+@pytest.mark.parametrize(("kind", "licensed"), [("default", False), ("capacity-block", True)])
+def test_an_on_demand_reservation_has_paid_for_the_license_and_a_capacity_block_has_not(kind, licensed):
+    reservation = CapacityReservation("cr-1", "m5.large", "us-east-1a", 1, kind, platform="Windows")
+    sold = instance_type("m5.large", 2, 8, offerings=(Offering("us-east-1a", "on-demand", 0.096),))
+    types = with_reservations((sold,), [reservation])
+    windows = replace(CLASS, ami_family="Windows2022")
+    (billed,) = bill_catalog(types, POOL.name, windows, HERE, PLAIN)
+    on_demand, reserved = billed.offerings
+    assert part(on_demand, "license") == pytest.approx(2 * 0.046)
+    assert ("license" in {each.name for each in reserved.parts}) is licensed
+    assert part(reserved, "volumes") == part(on_demand, "volumes")
+
+
 @pytest.mark.parametrize(
     ("left_out", "name"),
     [

@@ -16,8 +16,9 @@ from nodeless.cloudprovider.billing.room import with_room
 from nodeless.cloudprovider.billing.terms import BillTerms
 from nodeless.cloudprovider.recently_used import RecentlyUsed
 from nodeless.launch.unavailable import OfferingKey, exclude_offerings
-from nodeless.model.bill import PARTS, Bill, BillPart
+from nodeless.model.bill import LICENSE, PARTS, Bill, BillPart
 from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.pools import NodeClass, Pool
 
 if TYPE_CHECKING:
@@ -55,13 +56,25 @@ def _bill_type(
 ) -> InstanceType:
     matching = [each for each in terms.adjustments if each.concerns(pool, instance_type.name)]
     left_out = frozenset(PARTS) - terms.parts
+    # On-demand reservations are billed at the price of their platform, used or not; capacity blocks are
+    # billed for the operating system while it runs.
+    paid = tuple(part for part in parts if part.name != LICENSE)
     offerings = tuple(
-        _with_bill(offering, Bill(offering.price, parts, platform, left_out), matching)
+        _with_bill(
+            offering,
+            Bill(offering.price, paid if _is_reserved(offering) else parts, platform, left_out),
+            matching,
+        )
         if offering.price_known
         else offering
         for offering in instance_type.offerings
     )
     return replace(instance_type, offerings=offerings)
+
+
+def _is_reserved(offering: Offering) -> bool:
+    """Whether it is of a reservation that is paid for with its license."""
+    return bool(offering.reservation) and offering.reservation_type != CAPACITY_BLOCK
 
 
 def _with_bill(offering: Offering, bill: Bill, adjustments: "Sequence[PriceAdjustment]") -> Offering:
