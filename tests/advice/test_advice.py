@@ -272,6 +272,16 @@ def test_consolidation_is_worth_the_distance_to_what_is_planned_anew(tmp_path):
     assert one["alone"]["perHour"] == pytest.approx(2 * NODE, abs=1e-6)
 
 
+def test_pods_beyond_a_limit_that_was_lowered_are_no_saving(tmp_path):
+    pool = a_pool(limits={"cpu": "4"})
+    pods = [a_pod(f"web-{n}", f"n{n % 2}") for n in range(12)]
+    made = advice(written(tmp_path, pool, a_node("n0"), a_node("n1"), *pods))
+    spot = found(made, "AllowSpot")["NodePool/general"]["alone"]["perHour"]
+    assert 0 < spot < 0.6 * 0.388384 / 2, "what one of the two nodes costs"
+    assert not found(made, "Consolidate")
+    assert any("that run would have no place if planned again" in note for note in made["notes"])
+
+
 def test_a_protected_pod_holds_its_node_and_says_what_that_costs(tmp_path):
     keep = {"karpenter.sh/do-not-disrupt": "true"}
     pods = [a_pod("web-1", "n1"), a_pod("db-0", "n2", workload="db", annotations=keep), a_pod("web-2", "n3")]

@@ -133,23 +133,27 @@ def advise(
         tried: Told before each option how many were tried, of how many.
     """
     now, anew = bill_now(situation, wide), bill_anew(situation, wide)
-    # What is there may be better than what a solve finds: then nothing is won by planning anew.
-    base = min(now.price, anew.price) if anew.refused <= now.refused else now.price
+    # What is there may be better than what a solve finds: then nothing is won by planning anew. Where a
+    # solve finds no place for pods that run, as beyond a limit, changes are compared with what it finds.
+    lost = anew.refused - now.refused
+    start = now if lost <= 0 and now.price <= anew.price else anew
     fits, over = fittings(situation.snapshot, usage) if usage is not None else ([], [])
     possible = list(options_of(situation, wide, fits, spot_note))
     options, more = possible[:MOST_TRIES], len(possible) - MOST_TRIES
+    left_out = f"{count(lost, 'pod')} that run would have no place if planned again, and are in no saving"
     untried = [f"{count(more, 'more change was', 'more changes were')} not tried"] if more > 0 else []
     outcomes = []
     for number, option in enumerate(options):
         if tried is not None:
             tried(number, len(options))
-        outcomes.append(_try(option, situation, wide, base, max(now.refused, anew.refused)))
+        outcomes.append(_try(option, situation, wide, start))
     gaining = sorted(
         (one for one in outcomes if one is not None and one.alone > max(least, _SAME)),
         key=lambda one: (-one.alone, one.option.title),
     )
     titles = {one.option.title for one in gaining}
-    advice = [*_consolidation(situation, now, base, least), *_stacked(gaining, situation, wide, base, anew)]
+    consolidation = _consolidation(situation, now, start, least) if lost <= 0 else ()
+    advice = [*consolidation, *_stacked(gaining, situation, wide, start)]
     # The order of what is on top of what, which is by dollars; what is excluded comes last.
     advice.sort(key=lambda one: one.on_top is None)
     found = usage.how if usage is not None else []
@@ -159,18 +163,18 @@ def advise(
         tuple(advice),
         tuple(option.title for option in options if option.title not in titles),
         (*over, *overlaps(situation.snapshot), *untried),
-        (*notes, *(f"usage: {line}" for line in found)),
+        (*notes, *((left_out,) if lost > 0 else ()), *(f"usage: {line}" for line in found)),
     )
 
 
-def _try(option: Option, situation: Situation, wide: Catalog, base: float, refused: int) -> _Tried | None:
-    """An option by itself; None where pods that had a place have none."""
+def _try(option: Option, situation: Situation, wide: Catalog, start: Bill) -> _Tried | None:
+    """An option by itself; None where pods that have a place at the start have none."""
     bill = bill_anew(option.apply(situation), wide)
-    return None if bill.refused > refused else _Tried(option, base - bill.price, bill)
+    return None if bill.refused > start.refused else _Tried(option, start.price - bill.price, bill)
 
 
-def _consolidation(situation: Situation, now: Bill, base: float, least: float) -> Iterable[Advice]:
-    saved = now.price - base
+def _consolidation(situation: Situation, now: Bill, start: Bill, least: float) -> Iterable[Advice]:
+    saved = now.price - start.price
     if saved <= max(least, _SAME):
         return
     off = [pool for _, pool in sorted(situation.snapshot.pools.items()) if not pool.consolidation_enabled]
@@ -187,7 +191,7 @@ def _consolidation(situation: Situation, now: Bill, base: float, least: float) -
         (),
         "pods are evicted, within their budgets and those of the pools",
         tuple(_consolidated(pool) for pool in off),
-        f"now {price(now.price)}; {price(base)} with all pods of pools that may move planned again",
+        f"now {price(now.price)}; {price(start.price)} with all pods of pools that may move planned again",
     )
 
 
@@ -200,11 +204,9 @@ def _consolidated(pool: Pool) -> Manifest:
     return {"apiVersion": version, "kind": pool.reference.kind, "metadata": {"name": pool.name}, "spec": spec}
 
 
-def _stacked(
-    gaining: Sequence[_Tried], situation: Situation, wide: Catalog, base: float, anew: Bill
-) -> Iterable[Advice]:
+def _stacked(gaining: Sequence[_Tried], situation: Situation, wide: Catalog, start: Bill) -> Iterable[Advice]:
     """Advice with what each saves on top of those before it."""
-    there, reached, taken = situation, base, dict[str, str]()
+    there, reached, taken = situation, start.price, dict[str, str]()
     for one in gaining:
         option = one.option
         rivals = tuple(
@@ -216,15 +218,12 @@ def _stacked(
         if option.excludes not in taken:
             changed = option.apply(there)
             bill = bill_anew(changed, wide)
-            on_top = (
-                max(reached - bill.price, 0.0) if bill.refused <= max(one.bill.refused, anew.refused) else 0.0
-            )
+            on_top = max(reached - bill.price, 0.0) if bill.refused <= start.refused else 0.0
             if on_top > _SAME:
                 there, reached = changed, reached - on_top
                 taken |= {option.excludes: option.title} if option.excludes else {}
-        how = (
-            f"solved: {price(one.bill.price)} instead of {price(base)}, all pods that may move planned again"
-        )
+        prices = f"{price(one.bill.price)} instead of {price(start.price)}"
+        how = f"solved: {prices}, all pods that may move planned again"
         how += f"; {option.note}" if option.note else ""
         yield Advice(
             option.code,
