@@ -46,9 +46,9 @@ class Alert:
 #: Other controllers expose metrics of these names, too: those count that stand beside ours.
 _OURS = "* on (job, instance) group_left () karpenter_build_info"
 _FAILED_CALLS = (
-    'sum by (service, operation) (rate(nodeless_aws_call_errors_total{code!="DryRunOperation"}[10m]))'
+    'sum by (aws_service, operation) (rate(nodeless_aws_call_errors_total{code!="DryRunOperation"}[10m]))'
 )
-_CALLS = "sum by (service, operation) (rate(nodeless_aws_call_duration_seconds_count[10m]))"
+_CALLS = "sum by (aws_service, operation) (rate(nodeless_aws_call_duration_seconds_count[10m]))"
 
 ALERTS: tuple[Alert, ...] = (
     Alert(
@@ -93,7 +93,7 @@ ALERTS: tuple[Alert, ...] = (
         Severity.WARNING,
         f"{_FAILED_CALLS} / {_CALLS} > 0.5",
         "15m",
-        "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }}:{{ $labels.operation }} fail",
+        "{{ $value | humanizePercentage }} of the calls to {{ $labels.aws_service }}:{{ $labels.operation }} fail",
         "`nodeless_aws_call_errors_total` has the codes. RequestLimitExceeded: something else in the account uses up the request limit. "
         "UnauthorizedOperation: the role lacks the permission.",
     ),

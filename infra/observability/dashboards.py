@@ -304,7 +304,7 @@ HEALTH = Page(
             (
                 Panel(
                     "Calls to AWS",
-                    (_rate("nodeless_aws_call_duration_seconds_count", "service, operation"),),
+                    (_rate("nodeless_aws_call_duration_seconds_count", "aws_service, operation"),),
                     _PER_SECOND,
                 ),
                 Panel(

@@ -44,6 +44,7 @@ def buckets(metric, slow):
     }
 
 
+DESCRIBE = 'aws_service="ec2", operation="a"'
 LATENCY = "karpenter_interruption_message_latency_time_seconds"
 CASES = [
     Case("NodelessNoLeader", {LEADER: "0x500"}, "No replica of nodeless leads"),
@@ -84,17 +85,17 @@ CASES = [
     Case(
         "NodelessAwsCallsFail",
         {
-            'nodeless_aws_call_errors_total{service="ec2", operation="CreateFleet", code="a"}': "0+3x500",
-            'nodeless_aws_call_duration_seconds_count{service="ec2", operation="CreateFleet"}': "0+4x500",
+            'nodeless_aws_call_errors_total{aws_service="ec2", operation="CreateFleet", code="a"}': "0+3x500",
+            'nodeless_aws_call_duration_seconds_count{aws_service="ec2", operation="CreateFleet"}': "0+4x500",
         },
         "75% of the calls to ec2:CreateFleet fail",
-        (("service", "ec2"), ("operation", "CreateFleet")),
+        (("aws_service", "ec2"), ("operation", "CreateFleet")),
     ),
     Case(
         "NodelessAwsCallsFail",
         {
-            'nodeless_aws_call_errors_total{service="ec2", operation="a", code="DryRunOperation"}': "0+4x500",
-            'nodeless_aws_call_duration_seconds_count{service="ec2", operation="a"}': "0+4x500",
+            f'nodeless_aws_call_errors_total{{{DESCRIBE}, code="DryRunOperation"}}': "0+4x500",
+            f"nodeless_aws_call_duration_seconds_count{{{DESCRIBE}}}": "0+4x500",
         },
     ),
     Case(

@@ -47,6 +47,13 @@ def test_an_expression_asks_for_metrics_that_there_are(what, expression):
     assert set(METRIC.findall(expression)) <= documented()
 
 
+@pytest.mark.parametrize(("what", "expression"), [*expressions()], ids=lambda part: part[:60])
+def test_an_expression_groups_by_no_label_that_prometheus_sets_of_what_it_scrapes(what, expression):
+    """With a ServiceMonitor these name Service and pod; a label of the metric becomes `exported_...`."""
+    kept = {label.strip() for labels in BY.findall(expression) for label in labels.split(",")}
+    assert kept.isdisjoint({"namespace", "service", "pod", "container", "endpoint", "node", "job"})
+
+
 def test_each_alert_has_a_name_of_its_own_and_says_what_to_do():
     assert len({alert.name for alert in ALERTS}) == len(ALERTS)
     for alert in ALERTS:

@@ -139,14 +139,14 @@ class Metrics:
         self.aws_seconds = Histogram(
             "nodeless_aws_call_duration_seconds",
             "Duration of each call to AWS, including its retries.",
-            ["service", "operation"],
+            ["aws_service", "operation"],
             buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
             registry=registry,
         )
         self.aws_errors = Count(
             "nodeless_aws_call_errors_total",
             "Calls that AWS rejected or did not answer, by error code.",
-            ["service", "operation", "code"],
+            ["aws_service", "operation", "code"],
             registry=registry,
         )
         self.quarantined = Gauge(
