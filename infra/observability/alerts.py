@@ -118,7 +118,9 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "NodelessPoolNearLimit",
         Severity.WARNING,
-        "max by (provisioner, resource_type) (karpenter_provisioner_usage_pct) > 90",
+        # A limit of 0 is how a pool is turned off.
+        "max by (provisioner, resource_type) (karpenter_provisioner_usage_pct) > 90 and "
+        "max by (provisioner, resource_type) (karpenter_provisioner_limit) > 0",
         "15m",
         "Pool {{ $labels.provisioner }} uses {{ $value }} % of its limit of {{ $labels.resource_type }}",
         "When the pool reaches its limit, pods that need it stay pending. Raise the limit, or find out what uses it: "

@@ -112,13 +112,21 @@ CASES = [
         config_map="karpenter-global-settings",
         key="batchMaxDuration",
     ),
-    lasting(
+    Case(
         "NodelessPoolNearLimit",
-        "karpenter_provisioner_usage_pct",
-        95,
+        {
+            'karpenter_provisioner_usage_pct{provisioner="default", resource_type="cpu"}': "95x500",
+            'karpenter_provisioner_limit{provisioner="default", resource_type="cpu"}': "100x500",
+        },
         "Pool default uses 95 % of its limit of cpu",
-        provisioner="default",
-        resource_type="cpu",
+        (("provisioner", "default"), ("resource_type", "cpu")),
+    ),
+    Case(
+        "NodelessPoolNearLimit",
+        {
+            'karpenter_provisioner_usage_pct{provisioner="off", resource_type="cpu"}': "100x500",
+            'karpenter_provisioner_limit{provisioner="off", resource_type="cpu"}': "0x500",
+        },
     ),
     lasting(
         "NodelessPoolNearLimit",
