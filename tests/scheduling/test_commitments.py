@@ -319,6 +319,19 @@ def test_nodes_use_reserved_instances_of_their_platform(labels, left):
     assert linux.left["reserved"] == 1 - left
 
 
+def test_a_node_of_nobody_uses_a_savings_plan_at_the_price_of_its_system():
+    """0.22 for the instance and 0.18 for its license, as the pool with Windows knows."""
+    windows = tuple(
+        replace(kind, requirements=Requirements([needs(OS, "In", "windows")]))
+        for kind in SYSTEMS[WINDOWS_POOL.key]
+    )
+    theirs = node("theirs", labels={INSTANCE_TYPE: "a.xlarge", ZONE: "z1", OS: "windows"}, provider_id="")
+    seen = cluster(theirs, NEVER_SPOT, WINDOWS_POOL)
+    catalog = {NEVER_SPOT.key: TYPES, WINDOWS_POOL.key: windows}
+    found = running_coverage(seen, catalog, [savings_plan(1.0)])
+    assert found.left == {"plan": pytest.approx(1 - 0.4)}
+
+
 def test_the_fee_of_a_node_is_paid_for_a_covered_one_too():
     plan = planned(snapshot(pods(1, "3", "14Gi"), POOL), reserved("a.xlarge"), node_fee=0.03)
     assert launched(plan) == [("a.xlarge", ON_DEMAND, 0.03)]

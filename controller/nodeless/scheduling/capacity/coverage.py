@@ -71,7 +71,8 @@ def usages_of(snapshot: Snapshot, catalog: Catalog) -> list[Usage]:
         if leaving(node, claim) or node.capacity_type not in (ON_DEMAND, ""):
             continue
         pool = claim.pool if claim is not None else node.pool
-        offering = prices.find(str(pool), node.instance_type, node.zone, ON_DEMAND)
+        system = node.labels.get(OS, "")
+        offering = prices.find(str(pool), node.instance_type, node.zone, ON_DEMAND, system)
         name = node.name if claim is None else claim.name
         disturbance = disturbance_of(pod for pod in snapshot.pods_on(node.name) if pod.occupies)
         unpriced = Usage(name, node.instance_type, node.zone, dollars=0.0, list_price=0.0)
