@@ -511,6 +511,15 @@ def test_a_scrape_finds_the_series_that_stay_whenever_it_comes():
     assert shown == {"a": 4, "b": 5, "d": 6}
 
 
+def test_a_limit_on_nodes_has_the_number_of_nodes_as_its_usage():
+    metrics, pool = Metrics(), replace(a_node_pool(), limits={"nodes": 2})
+    metrics.show_pools(cluster(pool, node_of(pool, "a")), pool.name)
+    series, labels = collected(metrics), '{provisioner="default",resource_type="nodes"}'
+    assert series[f"karpenter_provisioner_usage{labels}"] == 1
+    assert series[f"karpenter_provisioner_usage_pct{labels}"] == 50
+    assert series['karpenter_nodepools_usage{nodepool="default",resource_type="nodes"}'] == 1
+
+
 def test_the_step_of_a_pool_shows_that_pool_and_leaves_the_others_as_they_are():
     metrics, snapshot = Metrics(), Snapshot()
     for name in ("a", "b"):

@@ -21,7 +21,8 @@ from nodeless.operator.node_metrics import NodeMetrics
 from nodeless.operator.offering_metrics import OfferingMetrics
 from nodeless.operator.v1_metrics import VersionOneMetrics
 from nodeless.operator.work_metrics import WorkMetrics
-from nodeless.state import pool_usage
+from nodeless.scheduling.capacity.pool_table import NODES
+from nodeless.state import pool_members, pool_usage
 
 #: Karpenter's upper bounds for numbers of requests.
 _BATCH_SIZES = (
@@ -50,7 +51,7 @@ class Metrics:
         self.usage = GaugeTable(
             Gauge(
                 "karpenter_provisioner_usage",
-                "Capacity of a pool's nodes. CPU is in cores.",
+                "Capacity of a pool's nodes, and their number (`nodes`). CPU is in cores.",
                 ["resource_type", "provisioner"],
                 registry=registry,
             )
@@ -243,7 +244,8 @@ class Metrics:
         limits: dict[tuple[str, ...], float] = {}
         percents: dict[tuple[str, ...], float] = {}
         for pool in (pool for _, pool in sorted(snapshot.pools.items()) if pool.name == name):
-            used = pool_usage(snapshot, pool)
+            living = sum(claim.deletion_timestamp is None for claim, _ in pool_members(snapshot, pool))
+            used = pool_usage(snapshot, pool) | ({NODES: living} if living else {})
             for resource, amount in used.items():
                 usage[resource_type(resource), name] = amount_of(resource, amount)
             for resource, amount in (pool.limits or {}).items():
