@@ -90,6 +90,7 @@ DUR = [
         "40.0",
         "50.0",
         "60.0",
+        *("120.0", "150.0", "300.0", "450.0", "600.0"),
         "+Inf",
     ),
 ]
@@ -145,6 +146,12 @@ def test_bounds_of_histograms_are_karpenters():
 
     assert bounds("karpenter_provisioner_scheduling_duration_seconds") == DUR
     assert bounds("karpenter_cloudprovider_batcher_batch_time_seconds") == DUR
+    metrics.nodes.claim_termination_seconds.labels("default").observe(100)
+    metrics.nodes.instance_termination_seconds.labels("default").observe(100)
+    shown = collected(metrics)
+    ends = [f"{2.0**power}" for power in range(12)]
+    assert bounds("karpenter_nodeclaims_termination_duration_seconds") == [*ends, "+Inf"]
+    assert bounds("karpenter_nodeclaims_instance_termination_duration_seconds") == [*ends[:-1], "+Inf"]
     assert bounds("karpenter_cloudprovider_batcher_batch_size") == [*(f"{each}.0" for each in SIZES), "+Inf"]
     size = 'karpenter_cloudprovider_batcher_batch_size_bucket{batcher="describe_instances",le='
     assert (shown[f'{size}"2.0"}}'], shown[f'{size}"4.0"}}']) == (0, 1)

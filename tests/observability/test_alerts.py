@@ -1,14 +1,17 @@
 """Each alert fires for what it is about, says so, and is quiet otherwise: as promtool finds."""
 
+import math
 import subprocess
 from dataclasses import dataclass
 
 import pytest
 import yaml
+from prometheus_client.utils import floatToGoString
 
 from infra.observability.__main__ import ROOT
 from infra.observability.alerts import ALERTS
 from localenv.binaries import promtool
+from nodeless.operator.metric_types import DURATIONS
 
 pytestmark = pytest.mark.cluster
 
@@ -35,12 +38,11 @@ def lasting(alert, metric, value, summary, **labels):
     return Case(alert, {f"{metric}{{{text}}}": f"{value}x500"}, summary, tuple(labels.items()), "400m")
 
 
-def buckets(metric, slow):
-    """A histogram of one observation each second: `slow`: all beyond the last bound but infinity."""
+def buckets(metric, seconds):
+    """A histogram with the bounds that it has, of one observation each second that took so long."""
     return {
-        f'{metric}_bucket{{le="10"}}': "0x500" if slow else "0+60x500",
-        f'{metric}_bucket{{le="100"}}': "0+60x500",
-        f'{metric}_bucket{{le="+Inf"}}': "0+60x500",
+        f'{metric}_bucket{{le="{floatToGoString(bound)}"}}': "0+60x500" if seconds <= bound else "0x500"
+        for bound in (*DURATIONS, math.inf)
     }
 
 
@@ -100,10 +102,15 @@ CASES = [
     ),
     Case(
         "NodelessInterruptionsLate",
-        buckets(LATENCY, slow=True),
-        "Warnings of interruptions are handled 1m 31s late",
+        buckets(LATENCY, 100),
+        "Warnings of interruptions are handled 1m 54s late",
     ),
-    Case("NodelessInterruptionsLate", buckets(LATENCY, slow=False)),
+    Case(
+        "NodelessInterruptionsLate",
+        buckets(LATENCY, 5000),
+        "Warnings of interruptions are handled 10m 0s late",
+    ),
+    Case("NodelessInterruptionsLate", buckets(LATENCY, 20)),
     lasting(
         "NodelessSettingsInvalid",
         "nodeless_settings_invalid",

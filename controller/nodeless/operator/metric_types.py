@@ -13,12 +13,13 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-#: Upper bounds of Karpenter's histograms of durations, in seconds.
+#: Upper bounds of Karpenter's histograms of durations, in seconds; those beyond a minute are v1's.
 DURATIONS = (
     *(0.005, 0.01, 0.025),
     *(step / 20 for step in range(1, 11)),
     *(step / 10 for step in range(6, 11)),
     *(1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60),
+    *(120, 150, 300, 450, 600),
 )
 QUANTILES = (0.0, 0.5, 0.9, 0.99, 1.0)
 #: Quantiles are of the last ten minutes (Go's client), and of so many observations at most.

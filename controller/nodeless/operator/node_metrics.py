@@ -2,10 +2,13 @@
 
 from prometheus_client import CollectorRegistry, Histogram
 
-from nodeless.operator.metric_types import DURATIONS, Count, Quantiles
+from nodeless.operator.metric_types import Count, Quantiles
 
 #: Bounds for lives of nodes, in seconds: five minutes to a month.
 _LIVES = (300, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800, 1209600, 2592000)
+#: Karpenter's bounds for how long NodeClaims take to end, and instances: up to 2,048 s and 1,024 s.
+_ENDS = tuple(2.0**power for power in range(12))
+_ENDS_OF_INSTANCES = _ENDS[:-1]
 
 
 class NodeMetrics:
@@ -47,14 +50,14 @@ class NodeMetrics:
             "karpenter_nodeclaims_termination_duration_seconds",
             "Time from the deletion of a NodeClaim until it was gone.",
             ["nodepool"],
-            buckets=DURATIONS,
+            buckets=_ENDS,
             registry=registry,
         )
         self.instance_termination_seconds = Histogram(
             "karpenter_nodeclaims_instance_termination_duration_seconds",
             "Time from the request to terminate an instance until the instance was gone.",
             ["nodepool"],
-            buckets=DURATIONS,
+            buckets=_ENDS_OF_INSTANCES,
             registry=registry,
         )
         self.drained = Count(
