@@ -103,11 +103,11 @@ def _rate(metric: str, by: str) -> Query:
 def _requested_share(resource: str) -> Query:
     """How much of what nodes allocate is requested, by pool; a node without requests has no series of them."""
     pods, daemons, allocatable = (
-        f'sum by (nodepool) (karpenter_nodes_{figure}{{resource_type="{resource}"}})'
+        f'sum by (provisioner) (karpenter_nodes_{figure}{{resource_type="{resource}"}})'
         for figure in ("total_pod_requests", "total_daemon_requests", "allocatable")
     )
     requested = " + ".join(f"({part} or 0 * {allocatable})" for part in (pods, daemons))
-    return Query(f"({requested}) / {allocatable}", "{{nodepool}}")
+    return Query(f"({requested}) / {allocatable}", "{{provisioner}}")
 
 
 CAPACITY = Page(
@@ -190,9 +190,9 @@ CAPACITY = Page(
                     "Nodes by pool and capacity type",
                     (
                         Query(
-                            "count by (nodepool, capacity_type) "
+                            "count by (provisioner, capacity_type) "
                             '(karpenter_nodes_allocatable{resource_type="cpu"})',
-                            "{{nodepool}} {{capacity_type}}",
+                            "{{provisioner}} {{capacity_type}}",
                         ),
                     ),
                     stacked=True,

@@ -12,6 +12,8 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from infra.observability.__main__ import ROOT, files
 from infra.observability.alerts import ALERTS, rules_file
 from infra.observability.dashboards import PAGES, dashboard_file
+from nodeless.operator.cluster_metrics import ClusterMetrics
+from tests.disruption.world import a_node_pool, a_provisioner, cluster, node_of
 
 DASHBOARDS = ROOT / "charts" / "nodeless" / "files" / "dashboards"
 METRIC = re.compile(r"\b(?:karpenter|nodeless|controller_runtime|workqueue|rest_client|leader_election)_\w+")
@@ -52,6 +54,18 @@ def test_an_expression_groups_by_no_label_that_prometheus_sets_of_what_it_scrape
     """With a ServiceMonitor these name Service and pod; a label of the metric becomes `exported_...`."""
     kept = {label.strip() for labels in BY.findall(expression) for label in labels.split(",")}
     assert kept.isdisjoint({"namespace", "service", "pod", "container", "endpoint", "node", "job"})
+
+
+@pytest.mark.parametrize("pool", [a_provisioner(), a_node_pool()], ids=lambda pool: pool.key)
+def test_panels_of_nodes_name_their_pool_whatever_its_generation(pool):
+    """By the label that has the pool of either; `nodepool` says nothing of the nodes of a Provisioner."""
+    metrics, snapshot = ClusterMetrics(), cluster(pool, node_of(pool, "n", "large"))
+    metrics.watch(lambda: snapshot)
+    (node,) = {line for line in metrics.text().splitlines() if "allocatable" in line and '"cpu"' in line}
+    by = [labels for _, text in expressions() if "nodes_allocatable" in text for labels in BY.findall(text)]
+    named = {label.strip() for labels in by for label in labels.split(",")} & {"nodepool", "provisioner"}
+    assert named
+    assert all(f'{label}="{pool.name}"' in node for label in named)
 
 
 def test_each_alert_has_a_name_of_its_own_and_says_what_to_do():
