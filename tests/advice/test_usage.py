@@ -51,6 +51,21 @@ def test_the_saving_is_that_of_pods_with_these_requests(tmp_path):
     assert made["now"]["perHour"] - after == pytest.approx(one["alone"]["perHour"], abs=2e-6)
 
 
+INIT = {"initContainers": [{"name": "init", "image": "i", "resources": {"requests": {"cpu": "1900m"}}}]}
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [INIT, {"resources": {"requests": {"cpu": "2"}}}, {"overhead": {"cpu": "1900m"}}],
+    ids=["init container", "pod as a whole", "overhead"],
+)
+def test_what_a_pod_requests_beside_its_containers_is_no_saving(tmp_path, fixed):
+    pods = [a_pod(f"web-{n}", cpu="100m" if "overhead" in fixed else "2", **fixed) for n in range(4)]
+    use = written(tmp_path, *[pod_metrics(f"web-{n}", "20m", "900Mi") for n in range(4)], name="m.yaml")
+    made = advice(written(tmp_path, CLUSTER[0], *pods), "--usage", use)
+    assert not found(made, "LowerRequests")
+
+
 def test_metrics_among_the_manifests_are_read_as_well(tmp_path):
     assert found(advice(written(tmp_path, *CLUSTER, *METRICS)), "LowerRequests")
 

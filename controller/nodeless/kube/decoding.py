@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
@@ -134,6 +135,7 @@ def _read_pod(document: documents.Pod) -> model.Pod:
         resize=_pending_resize(spec, status),
         mirror=_MIRROR in annotations,
         limits=_limits(spec),
+        least_requests=_least_requests(spec),
         generated_claims=tuple(
             (status_of_claim.name, status_of_claim.resourceClaimName)
             for status_of_claim in status.resourceClaimStatuses
@@ -458,6 +460,24 @@ def _limits(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:
     except ValueError:
         # The shape says what cannot be read; here it is only not shown.
         return ()
+
+
+def _least_requests(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:
+    if not (spec.initContainers or spec.resources is not None or spec.overhead):
+        return ()
+    initial = [each for each in spec.initContainers if each.restartPolicy != "Always"]
+    try:
+        least = pod_requests(msgspec.structs.replace(spec, initContainers=initial, containers=[]))
+    except ValueError:
+        # As for limits.
+        return ()
+    return _shared(tuple(sorted((name, amount) for name, amount in least.items() if name != PODS)))
+
+
+@lru_cache(maxsize=4096)
+def _shared(requests: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """One instance for equal ones."""
+    return requests
 
 
 def _pod_level_requests(

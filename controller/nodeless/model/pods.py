@@ -184,6 +184,9 @@ class Pod:
     """The resize of it that waits for room on its node."""
     container_requests: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     """What each container and sidecar requests, by name; read only where VerticalPodAutoscalers count."""
+    least_requests: tuple[tuple[str, int], ...] = ()
+    """What it requests however little its containers and sidecars do: by its init containers, as a whole, and
+    as overhead; sorted by resource. Shown, never planned with."""
     mirror: bool = False
     limits: tuple[tuple[str, int], ...] = ()
     """Sum of what its containers are limited to, sorted by resource; shown, never planned with."""

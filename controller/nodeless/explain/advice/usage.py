@@ -192,10 +192,14 @@ def fittings(snapshot: Snapshot, usage: Usage) -> tuple[list[Fitting], list[str]
             resource: sum(amounts.get(resource, 0) for amounts in containers.values())
             for resource in (CPU, MEMORY)
         }
+        # Init containers, overhead and requests of the pod as a whole stay as they are.
+        least = dict(snapshot.pods[keys[0]].least_requests)
         lower = {
-            resource: amount
+            resource: reached
             for resource, amount in wanted.items()
-            if amount and amount <= (1 - LEAST_GAIN) * requested.get(resource, 0)
+            if amount
+            and (reached := max(amount, least.get(resource, 0)))
+            <= (1 - LEAST_GAIN) * requested.get(resource, 0)
         }
         over += [
             f"{workload}: uses more {resource} than it requests, with room for peaks: its nodes may run short"
