@@ -598,6 +598,21 @@ def test_prices_of_ones_own_replace_the_bundled_ones():
     assert part(offering, "volumes") == pytest.approx(20 * 0.5312 / 730)
 
 
+def test_prices_of_ones_own_hold_where_the_bundled_ones_are_of_another_currency():
+    given = {
+        "addresses": {"ipv4": 0.03},
+        "credits": {"families": {"t3": {"linux": 0.3}}},
+        "licenses": {"systems": {"windows": 0.3}},
+    }
+    book, region = read_book(json.dumps(given)), "cn-north-1"
+    assert not book.faults
+    assert (book.address(region), book.credit(region, "t3", "linux")) == (0.03, 0.3)
+    assert book.license(region, "windows") == 0.3
+    assert book.credit(region, "t4g", "linux") is None
+    bundled = bundled_book()
+    assert bundled.address(region) is bundled.license(region, "windows") is None
+
+
 def test_the_bundled_book_is_sound_dated_and_knows_every_burstable_type():
     book = bundled_book()
     # Laid over itself, it is judged as what users give.

@@ -72,15 +72,21 @@ class PriceBook:
 
     def credit(self, region: str, family: str, system: str) -> float | None:
         """Dollars for a vCPU-hour beyond the baseline of a T family."""
-        return None if _is_foreign(region) else self.credits.get((family, system))
+        known = self._is_priced(region, "credits", "families", family, system)
+        return self.credits.get((family, system)) if known else None
 
     def license(self, region: str, system: str) -> float | None:
         """What an operating system adds to Linux's price, in dollars an hour for a vCPU."""
-        return None if _is_foreign(region) else self.licenses.get(system)
+        return self.licenses.get(system) if self._is_priced(region, "licenses", "systems", system) else None
 
     def address(self, region: str) -> float | None:
         """Dollars an hour of a public IPv4 address."""
-        return None if _is_foreign(region) else self.ipv4
+        return self.ipv4 if self._is_priced(region, "addresses", "ipv4") else None
+
+    def _is_priced(self, region: str, table: str, *path: str) -> bool:
+        """Whether an entry is for a region: bundled ones are in US dollars, others in the user's currency."""
+        *above, last = path
+        return not _is_foreign(region) or last in _table(self.given, table, *above)
 
 
 def _is_foreign(region: str) -> bool:
