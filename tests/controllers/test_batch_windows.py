@@ -1,6 +1,7 @@
 """When passes start: rows PE-15 to PE-18, on a clock that jumps."""
 
 import asyncio
+import math
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -226,6 +227,39 @@ def test_pods_without_capacity_that_are_deleted_are_counted_no_more():
         return before, loop.shown
 
     assert run_in_virtual_time(watched()) == (1, 0)
+
+
+def test_what_a_plan_came_to_is_not_shown_for_ever():
+    """Its alert asks for an hour of such plans: the last one of a day must not count until the next."""
+
+    class OneBadPlan:
+        ratios = (0.7,)
+
+        def measure(self, _snapshot, _now):
+            found, self.ratios = self.ratios, ()
+            return self, found
+
+    class Realized(Passes):
+        def __init__(self, cluster):
+            super().__init__(cluster)
+            self._realizing = OneBadPlan()
+
+        @property
+        def shown(self):
+            return collected(self._metrics)["nodeless_plan_realized_ratio"]
+
+    async def watched():
+        loop = Realized(Cluster())
+        running = asyncio.create_task(loop.run())
+        await asyncio.sleep(1800)
+        before = loop.shown
+        await asyncio.sleep(1800)
+        running.cancel()
+        return before, loop.shown
+
+    before, after = run_in_virtual_time(watched())
+    assert before == 0.7
+    assert math.isnan(after)
 
 
 def test_pe_16_and_st_11_nothing_is_planned_before_every_kind_has_been_listed():

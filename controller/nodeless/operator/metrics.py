@@ -103,7 +103,7 @@ class Metrics:
         self.plan_realized = Gauge(
             "nodeless_plan_realized_ratio",
             "Price of a plan divided by the price of the nodes to which its pods were bound one minute "
-            "later. NaN until a plan was followed.",
+            "later. NaN if there was no such plan in the last 50 minutes.",
             registry=registry,
         )
         self.plan_gap = Gauge(

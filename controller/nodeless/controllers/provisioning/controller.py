@@ -65,6 +65,8 @@ RETRY_SECONDS = 10.0
 _SEARCHED = 5
 #: Karpenter nominates for twice the longest batch window, at least ten seconds.
 _SHORTEST_NOMINATION = 10.0
+#: Seconds for which it is shown what a plan came to: less than its alert lasts before it fires.
+_REALIZED_SECONDS = 3000.0
 #: Seconds for which no node is bought for a pod whose place others took while nodes are being opened.
 _LONGEST_HOLD = 15.0
 Record = Callable[[Situation, Plan], object]
@@ -228,12 +230,16 @@ class Provisioning:
                     self._log.error(f"planning failed, the next attempt is in {RETRY_SECONDS:.0f} s: {error}")
 
     async def _retry(self) -> None:
+        clock, until = asyncio.get_running_loop().time, 0.0
         while True:
             await asyncio.sleep(RETRY_SECONDS)
             self._trigger_pending()
             self._realizing, ratios = self._realizing.measure(self._cluster.snapshot, wall_clock())
             for ratio in ratios:
                 self._metrics.plan_realized.set(ratio)
+                until = clock() + _REALIZED_SECONDS
+            if clock() >= until:
+                self._metrics.plan_realized.set(float("nan"))
 
     async def plan_once(self) -> Plan | None:
         """One pass over all pending pods; then one over those that were set aside, when they are due."""
