@@ -75,6 +75,15 @@ def test_a_zone_that_is_added_has_addresses_where_those_of_the_others_are_gone()
     assert made.alternatives[0].offering.zone == "az-1c"
 
 
+def test_a_zone_that_is_added_sells_what_another_zone_sells_where_one_has_no_price():
+    zones = (Offering("az-1a", "on-demand", 1.0), Offering("az-1b", "on-demand", 0.0, available=False))
+    seen = snapshot(pool(), pods(1))
+    sold = dict.fromkeys(seen.pools, (instance_type("one", 4, 16, offerings=zones),))
+    situation = changed(Situation(seen, sold, Policy(), 0.0), "with-zone=az-1c")
+    (made,) = changed(situation, "without-zone=az-1a").plan().new_nodes
+    assert (made.alternatives[0].offering.zone, made.price) == ("az-1c", 1.0)
+
+
 def test_pods_and_pools_can_be_added_to_manifests(file):
     tainted = a_workload(name="batch", replicas=2, pod={"nodeSelector": {"team": "data"}})
     pool = {**provisioner(labels={"team": "data"}), "metadata": {"name": "data"}}

@@ -173,7 +173,7 @@ def _with_zone(situation: Situation, argument: str) -> Situation:
     def sold(kind: InstanceType) -> InstanceType:
         cheapest: dict[str, Offering] = {}
         for offering in sorted(kind.offerings, key=lambda offering: offering.price):
-            if offering.capacity_type in (ON_DEMAND, SPOT):
+            if offering.capacity_type in (ON_DEMAND, SPOT) and offering.for_sale:
                 cheapest.setdefault(offering.capacity_type, replace(offering, zone=argument))
         zones = kind.requirements.get(ZONE)
         wider = [] if zones is None else [Requirement.of(ZONE, IN, (*zones.values, argument))]
