@@ -84,6 +84,16 @@ def test_a_zone_that_is_added_sells_what_another_zone_sells_where_one_has_no_pri
     assert (made.alternatives[0].offering.zone, made.price) == ("az-1c", 1.0)
 
 
+def test_a_percentage_of_no_price_is_no_price():
+    unpriced = Offering("az-1a", "on-demand", 0.0, available=False)
+    seen = snapshot(pool(), pods(1))
+    sold = dict.fromkeys(seen.pools, (instance_type("one", 4, 16, offerings=(unpriced,)),))
+    ((kind,),) = changed(Situation(seen, sold, Policy(), 0.0), "price=one:-20%").catalog.values()
+    assert not kind.offerings[0].price_known
+    ((kind,),) = changed(Situation(seen, sold, Policy(), 0.0), "price=one:0.3").catalog.values()
+    assert kind.offerings[0].price_known
+
+
 def test_pods_and_pools_can_be_added_to_manifests(file):
     tainted = a_workload(name="batch", replicas=2, pod={"nodeSelector": {"team": "data"}})
     pool = {**provisioner(labels={"team": "data"}), "metadata": {"name": "data"}}

@@ -206,6 +206,9 @@ def _price(situation: Situation, argument: str) -> Situation:
     def repriced(kind: InstanceType, adjustments: Sequence[PriceAdjustment]) -> InstanceType:
         offerings = []
         for offering in kind.offerings:
+            if price is None and not offering.price_known:
+                offerings.append(offering)
+                continue
             dollars = offering.instance_price * factor if price is None else price
             paid = offering.at_instance_price(dollars, _adjusted(offering, dollars, adjustments))
             offerings.append(replace(paid, source=_AS_IF))
