@@ -14,6 +14,7 @@ from nodeless.cloudprovider.billing.book import bundled_book, read_book
 from nodeless.cloudprovider.billing.catalogs import BilledCatalogs, bill_catalog
 from nodeless.cloudprovider.billing.parts import Location
 from nodeless.cloudprovider.billing.terms import BillTerms, bill_terms, price_book_warnings, terms_of
+from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.candidates import Prices
 from nodeless.explain.price_terms import PriceTerms
 from nodeless.launch.overlays import laid_over
@@ -22,6 +23,7 @@ from nodeless.launch.unavailable import exclude_offerings
 from nodeless.model import bill, events
 from nodeless.model.bill import PriceSource
 from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, ON_DEMAND, RESERVED, ZONE
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pods import PodShape
@@ -33,8 +35,9 @@ from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.solver_policy import price_terms_of
 from nodeless.scheduling import PriceAdjustment
 from nodeless.state import apply
+from tests.disruption.world import a_node_pool, cluster, node_of, on
 from tests.factories import a_pending_pod, a_pool
-from tests.scheduling.factories import instance_type
+from tests.scheduling.factories import NOW, instance_type
 
 GIB, MIB = 2**30, 2**20
 HERE = Location("us-east-1", public_addresses=False)
@@ -354,6 +357,24 @@ def test_an_on_demand_reservation_has_paid_for_the_license_and_a_capacity_block_
     assert part(on_demand, "license") == pytest.approx(2 * 0.046)
     assert ("license" in {each.name for each in reserved.parts}) is licensed
     assert part(reserved, "volumes") == part(on_demand, "volumes")
+
+
+def test_a_node_on_windows_in_a_full_reservation_is_not_replaced_by_one_that_costs_more():
+    reservation = CapacityReservation("cr-1", "m5.8xlarge", "z1", 0, platform="Windows")
+    listed = (("m5.large", 2, 0.096), ("m5.8xlarge", 32, 1.536))
+    sold = [
+        instance_type(name, cpus, 4 * cpus, offerings=(Offering("z1", ON_DEMAND, price),))
+        for name, cpus, price in listed
+    ]
+    windows = replace(CLASS, ami_family="Windows2022")
+    pool = a_node_pool()
+    billed = bill_catalog(with_reservations(tuple(sold), [reservation]), pool.name, windows, HERE, PLAIN)
+    reserved = {CAPACITY_TYPE: RESERVED, CAPACITY_RESERVATION_ID: "cr-1", ZONE: "z1"}
+    claim, node = node_of(pool, "a", "m5.8xlarge", types={each.name: each for each in billed})
+    claim = replace(claim, labels={**claim.labels, **reserved})
+    node = replace(node, labels={**node.labels, **reserved})
+    seen = cluster(pool, claim, node, on("a", cpu="1", memory="2Gi"))
+    assert not disrupt(seen, {pool.key: billed}, DisruptionPolicy(), NOW).commands
 
 
 @pytest.mark.parametrize(
