@@ -116,6 +116,17 @@ def test_co_19_the_next_one_waits_until_the_old_node_is_gone_from_the_cluster():
     assert only_command(decide(cluster(POOL, expired("a"), new))).claims == ("a",)
 
 
+@pytest.mark.parametrize(("seconds", "commands"), [(569, 0), (570, 1)])
+def test_co_19_a_drain_that_is_stuck_holds_the_next_node_of_a_provisioner_for_nine_and_a_half_minutes(
+    seconds, commands
+):
+    """As long as v0.27 waits: behind one pod that may not be evicted, no other node expired or drifted."""
+    new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"})
+    old = node_of(POOL, "old", deletion_timestamp=NOW - seconds)
+    stuck = cluster(POOL, expired("a"), on("a"), new, old, on("old", app="web"), a_budget("web"))
+    assert len(decide(stuck).commands) == commands
+
+
 def test_dr_01_drifted_nodes_of_a_provisioner_stay_while_the_gate_is_closed():
     seen = cluster(POOL, drifted(POOL, "a"))
     assert not decide(seen).commands

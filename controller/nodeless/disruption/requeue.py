@@ -10,6 +10,7 @@ cluster gives the same answer:
     a budget's schedule opens or closes                  budgets
     an eviction is forgotten after an hour               memory
     pods have waited long enough for their capacity      simulation
+    a drain has held the next node for long enough       drift_and_expiration
     a broken condition is tolerated no longer            repair
     a reboot is forgotten after 24 hours                 repairing
     a replacement would repay what it costs              balance (`Decisions.again_at`: not known here)
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 
 from nodeless.api.times import parse_time
 from nodeless.disruption.command_history import HOUR, NOTHING_REMEMBERED, CommandHistory
+from nodeless.disruption.drift_and_expiration import LONGEST_DRAIN_WAIT
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_controller import next_repair
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
@@ -92,6 +94,7 @@ def _of_claim(snapshot: Snapshot, claim: NodeClaim, now: float) -> Iterator[floa
         yield quiet
     if claim.deletion_timestamp is not None:
         yield claim.deletion_timestamp + PATIENCE
+        yield claim.deletion_timestamp + LONGEST_DRAIN_WAIT
     for asked in reboots_of(claim, now):
         yield asked + HISTORY_SECONDS
     if NOT_BEFORE in claim.annotations:
