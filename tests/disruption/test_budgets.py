@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed_disruptions, limit
 from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.conditions import Condition
-from nodeless.model.labels import INITIALIZED
+from nodeless.model.labels import INITIALIZED, REPLACES
 from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.taints import Taint
@@ -116,6 +116,15 @@ def test_dn_04_nodes_that_leave_or_are_not_ready_are_taken_off():
     )
     found = allowance(seen, pool, "Empty", NOW)
     assert (found.nodes, found.disrupted, found.remaining) == (5, 4, 0)
+
+
+@pytest.mark.parametrize("reason", ["Drifted", "Unhealthy"])
+def test_dn_04_a_node_whose_replacement_is_written_is_taken_off_before_it_is_marked(reason):
+    """The mark met a conflict, or the leader died: the next drifted node went beside it, one too many."""
+    pool = a_node_pool(budgets=(Budget("1"),))
+    new = node_of(pool, "new", annotations={REPLACES: "a"}, conditions=(), node={"labels": {}})
+    found = allowance(cluster(pool, new, node_of(pool, "a"), node_of(pool, "b")), pool, reason, NOW)
+    assert (found.nodes, found.disrupted, found.remaining) == (2, 1, 0)
 
 
 def test_dn_04_nodes_that_are_being_rebooted_are_taken_off_whatever_the_reason():

@@ -4,6 +4,7 @@ allowed = min over the budgets that apply now and name the reason (or none);
 a percentage counts the pool's initialized nodes and is rounded up;
 remaining = allowed - nodes that are on their way out, not Ready or being rebooted, never below 0.
 
+A node is on its way out from when its replacement is written on, marked yet or not.
 Nodes whose instance is ending already count neither way.
 """
 
@@ -86,11 +87,10 @@ def allowed_disruptions(pool: Pool, reason: DisruptionReason, nodes: int, now: f
 def allowance(snapshot: Snapshot, pool: Pool, reason: DisruptionReason, now: float) -> Allowance:
     """What the pool's budgets leave now."""
     counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
+    replaced = {old for claim in snapshot.claims.values() for old in claim.replaces}
     # Nodes that are not Ready are what repair is for: they must not use up its own budget.
-    disrupted = sum(
-        _away(claim, node) if reason == DisruptionReason.UNHEALTHY else _consumes_budget(claim, node)
-        for claim, node in counted
-    )
+    consumes = _away if reason == DisruptionReason.UNHEALTHY else _consumes_budget
+    disrupted = sum(claim.name in replaced or consumes(claim, node) for claim, node in counted)
     soon_gone = sum(_began_to_leave(claim, now) for claim, _ in counted)
     return Allowance(len(counted), allowed_disruptions(pool, reason, len(counted), now), disrupted, soon_gone)
 
