@@ -287,6 +287,20 @@ def test_nodes_of_a_node_pool_without_budgets_drift_beside_one_whose_drain_is_st
     assert only_command(decide(seen)).claims == ("a",)
 
 
+@pytest.mark.parametrize("reason", ["Empty", "Drifted"])
+def test_a_replacement_is_a_node_like_any_other_once_what_it_replaced_has_drained_for_long(reason):
+    """A protected pod may hold a drain for days, and the replacement cost money as long."""
+    pool = replace(NODE_POOL, consolidation_enabled=True, consolidate_after=0)
+    new = node_of(pool, "new", annotations={REPLACES: "old"})
+    if reason == "Drifted":
+        new = [*drifted(pool, "new", annotations={REPLACES: "old"}), on("new", cpu="500m")]
+    old = node_of(pool, "old", deletion_timestamp=NOW - 600, termination_grace_period=3 * 86_400)
+    command = only_command(decide(cluster(pool, new, old, on("old", annotations={DO_NOT_DISRUPT: "true"}))))
+    assert (command.reason, command.claims) == (reason, ("new",))
+    waiting = decide(cluster(pool, new, old, on("old", cpu="100m")))
+    assert reason == "Drifted" or waiting.verdicts["new"].code == "Expecting"
+
+
 def test_a_node_whose_replacement_is_there_gets_no_second_one():
     """The leader died, or met a conflict, after it wrote the replacement and before it marked the node."""
     new = node_of(NODE_POOL, "new", annotations={REPLACES: "a"}, conditions=())

@@ -34,6 +34,9 @@ from nodeless.state.disruption_cost import disturbance_of, eviction_cost
 
 #: What rounding may leave of an instance that is covered.
 _ROUNDING = 1e-6
+#: Seconds for which a drain counts as a part of its command (v0.27): one that is stuck must not hold the
+#: replacement, and the next nodes of a Provisioner, for ever.
+LONGEST_DRAIN_WAIT = 570.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def candidates(
     verdicts: dict[str, Verdict] = {}
     at = at or AtWork()
     make = CandidateBuilder(snapshot, catalog, now, coverage)
-    busy = claims_by_replacement(snapshot)
+    busy = commands_under_way(snapshot, now)
     replaced = replacement_by_claim(busy)
     for name, claim in sorted(snapshot.claims.items()):
         if name in excluded:
@@ -144,6 +147,20 @@ def claims_by_replacement(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
         if claim.replaces
     )
     return dict(sorted((name, olds) for name, olds in found if olds))
+
+
+def commands_under_way(snapshot: Snapshot, now: float) -> dict[str, tuple[str, ...]]:
+    """The same without replacements of claims that have all drained for long: these are nodes like others."""
+    claims = snapshot.claims
+    return {
+        name: olds
+        for name, olds in claims_by_replacement(snapshot).items()
+        if any(_is_awaited(claims[old], now) for old in olds)
+    }
+
+
+def _is_awaited(old: NodeClaim, now: float) -> bool:
+    return old.deletion_timestamp is None or now - old.deletion_timestamp < LONGEST_DRAIN_WAIT
 
 
 def replacement_by_claim(replacements: Mapping[str, Sequence[str]]) -> dict[str, str]:

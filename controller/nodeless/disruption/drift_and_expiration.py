@@ -7,19 +7,14 @@ pods that block where the claim bounds its drain (`terminationGracePeriod`).
 
 from collections.abc import Sequence
 
-from nodeless.disruption.candidates import Candidate, claims_by_replacement
+from nodeless.disruption.candidates import Candidate, commands_under_way
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.replacement_lookup import replacement_for
 from nodeless.model.disruption import Command, DisruptionReason, VerdictCode
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
-from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import PlannedNode
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
-
-#: Seconds for which the next node of a Provisioner waits for a drain: one that is stuck must not hold the
-#: others for ever (v0.27).
-LONGEST_DRAIN_WAIT = 570.0
 
 
 def replacement_commands(
@@ -27,12 +22,8 @@ def replacement_commands(
 ) -> tuple[Command, ...]:
     """The commands of expired or drifted nodes of these kinds of pools."""
     left, commands = context.remaining_budgets(reason), []
-    claims = context.snapshot.claims
-    busy = {
-        str(claims[name].pool)
-        for name, olds in claims_by_replacement(context.snapshot).items()
-        if any(_is_awaited(claims[old], context.now) for old in olds)
-    }
+    under_way = commands_under_way(context.snapshot, context.now)
+    busy = {str(context.snapshot.claims[name].pool) for name in under_way}
     pools = {candidate.pool.key for candidate in context.candidates if candidate.pool.reference.kind in kinds}
     for pool in sorted(pools):
         some = [
@@ -58,11 +49,6 @@ def replacement_commands(
             commands.append(command)
         context.at.on()
     return tuple(commands)
-
-
-def _is_awaited(old: NodeClaim, now: float) -> bool:
-    """Whether the next node waits for one that is being replaced."""
-    return old.deletion_timestamp is None or now - old.deletion_timestamp < LONGEST_DRAIN_WAIT
 
 
 def _due(context: DisruptionContext, candidate: Candidate, reason: DisruptionReason) -> bool:

@@ -10,7 +10,7 @@ cluster gives the same answer:
     a budget's schedule opens or closes                  budgets
     an eviction is forgotten after an hour               memory
     pods have waited long enough for their capacity      simulation
-    a drain has held the next node for long enough       drift_and_expiration
+    a drain has held its replacement for long enough     candidates
     a broken condition is tolerated no longer            repair
     a reboot is forgotten after 24 hours                 repairing
     a replacement would repay what it costs              balance (`Decisions.again_at`: not known here)
@@ -22,8 +22,8 @@ import math
 from collections.abc import Iterator
 
 from nodeless.api.times import parse_time
+from nodeless.disruption.candidates import LONGEST_DRAIN_WAIT
 from nodeless.disruption.command_history import HOUR, NOTHING_REMEMBERED, CommandHistory
-from nodeless.disruption.drift_and_expiration import LONGEST_DRAIN_WAIT
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_controller import next_repair
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
