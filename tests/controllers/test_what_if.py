@@ -286,6 +286,15 @@ def test_settings_alone_may_be_added(file):
     assert added == pytest.approx(0.5 * nodes_of(after))
 
 
+def test_settings_among_manifests_say_how_disruption_is_judged(file):
+    settings = {**SETTINGS, "data": {"nodeless.spotToSpotConsolidation": "true"}}
+    plain, settled = (
+        saved_of(file(node_pool(), *more, name=f"{len(more)}.yaml")) for more in ([], [settings])
+    )
+    assert json.loads(plain.read_bytes())["disruption"] == {}
+    assert json.loads(settled.read_bytes())["disruption"] == {"spot_to_spot": True}
+
+
 def test_a_snapshot_is_planned_and_a_node_can_be_taken_away(tmp_path):
     seen = snapshot(pools := pool(), node("n1"), [running(pod, "n1") for pod in pods(2, name="old")], pods(1))
     path = tmp_path / "cluster.json"

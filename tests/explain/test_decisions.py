@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodeless.disruption import DisruptionPolicy
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.explain.differences import differences
 from nodeless.explain.price_terms import PriceTerms
@@ -16,6 +17,8 @@ from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
+from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.solver_policy import disruption_policy_of
 from nodeless.scheduling import Policy, PriceAdjustment
 from nodeless.state.saving import SavedFormatError, build_value, plain
 from tests.factories import a_claim, a_launched_claim, a_node, a_pool, conditions
@@ -71,6 +74,24 @@ def test_what_prices_go_by_is_kept_and_files_without_it_have_the_defaults() -> N
     assert read(json.dumps(document).encode()).situation == situation
     del document["prices"]
     assert read(json.dumps(document).encode()).situation.prices == PriceTerms()
+
+
+def test_how_disruption_is_judged_is_kept_and_files_without_it_have_the_defaults() -> None:
+    settings = GlobalSettings(
+        "demo",
+        drift_enabled=True,
+        spot_to_spot=True,
+        terminate_first_drift=True,
+        node_repair=True,
+        repair_toleration=60,
+        eviction_price=0.5,
+    )
+    situation = replace(a_situation(pods(1), pool()), disruption=disruption_policy_of(settings))
+    document = json.loads(write(situation, ""))
+
+    assert read(json.dumps(document).encode()).situation == situation
+    del document["disruption"]
+    assert read(json.dumps(document).encode()).situation.disruption == DisruptionPolicy()
 
 
 def test_equal_shapes_types_and_catalogs_are_written_once_and_are_one_object_again() -> None:

@@ -6,10 +6,14 @@ import pytest
 
 from nodeless.disruption import begin
 from nodeless.explain.answers import answer
-from nodeless.explain.decisions import Situation
+from nodeless.explain.decisions import Situation, read, write
 from nodeless.explain.disruption import judged
+from nodeless.explain.overview import overview
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND
+from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.requirements import Requirements
+from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.solver_policy import disruption_policy_of
 from nodeless.scheduling import Policy
 from tests.disruption.test_commands import carried_out
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
@@ -51,6 +55,21 @@ def test_the_answer_on_a_node_ends_with_it_and_has_it_as_data():
     assert reported.lines[-1].startswith("is disrupted: ")
     assert reported.lines[-1].endswith("[Underutilized]")
     assert reported.to_json()["disruption"]["code"] == "Underutilized"
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_the_settings_of_the_cluster_decide_whether_a_drifted_node_is_disrupted(enabled):
+    """`why` and `top` said that such a node stays while the controller replaced it."""
+    condition = Condition(DRIFTED, "True", "AMIDrift", "image ami-1 is not selected", NOW - 100)
+    claim, node = node_of(POOL, "a", "small")
+    claim = replace(claim, conditions=(*claim.conditions, condition))
+    policy = disruption_policy_of(GlobalSettings("demo", drift_enabled=enabled))
+    seen = replace(situation(cluster(POOL, claim, node, on("a", cpu="800m"))), disruption=policy)
+    kept = read(write(seen, "test")).situation
+    for there in (seen, kept):
+        assert (judged(there, "node-a").code == "Drifted") is enabled
+        (row,) = overview(there).rows
+        assert (row.disrupted, row.code == "Drifted") == (enabled, enabled)
 
 
 def test_nodes_of_others_have_no_such_reason():

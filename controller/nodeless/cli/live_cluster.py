@@ -22,6 +22,7 @@ from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets, po
 from nodeless.controllers.disruption.drift import selections
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.server_version import server_version
+from nodeless.disruption import DisruptionPolicy
 from nodeless.explain.bill import term_notes
 from nodeless.explain.decisions import Situation
 from nodeless.explain.drift_preview import CloudObservations
@@ -43,7 +44,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
-from nodeless.operator.solver_policy import policy_of, price_terms_of
+from nodeless.operator.solver_policy import disruption_policy_of, policy_of, price_terms_of
 from nodeless.scheduling import Policy, with_placeholders
 
 #: Seconds for the first list of every kind.
@@ -102,8 +103,9 @@ async def live_situation(
         remark(f"AWS cannot be asked, so the bundled catalog is used: {error}")
     policy = policy_of(settings).at(now) if settings is not None else Policy()
     prices = PriceTerms() if settings is None else price_terms_of(settings)
+    disruption = DisruptionPolicy() if settings is None else disruption_policy_of(settings)
     catalog, problems = offline(snapshot, terms_of(prices))
-    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now, prices)
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now, prices, disruption)
 
 
 _NO_CLUSTER_FACTS = ("", "")
@@ -192,7 +194,7 @@ async def _situation(
     catalog, problems = await pool_catalogs(cloud, snapshot)
     subnets = await pool_subnets(cloud, snapshot, catalog)
     policy = replace(policy_of(settings).at(now), pool_problems=problems, subnets=subnets)
-    return Situation(snapshot, catalog, policy, now, price_terms_of(settings))
+    return Situation(snapshot, catalog, policy, now, price_terms_of(settings), disruption_policy_of(settings))
 
 
 async def _unrestricted_catalog(cloud: AwsProvider, snapshot: Snapshot) -> Catalog:

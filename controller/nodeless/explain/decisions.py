@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from nodeless.disruption import DisruptionPolicy
 from nodeless.explain.price_terms import PriceTerms
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Alternative, Plan
@@ -24,7 +25,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The four arguments of a solve, and how what is added to them is priced."""
+    """The four arguments of a solve, how what is added to them is priced, and how disruption is judged."""
 
     snapshot: Snapshot
     catalog: Catalog
@@ -32,6 +33,13 @@ class Situation:
     now: float
     prices: PriceTerms = field(default_factory=PriceTerms)
     """What the catalog was priced by; files of older releases do not tell: the defaults."""
+    disruption: DisruptionPolicy = field(default_factory=DisruptionPolicy)
+    """How disruption is judged, by its own settings; pods are placed by `policy`."""
+
+    @property
+    def disruption_policy(self) -> DisruptionPolicy:
+        """How disruption is judged: simulations take the first-fit plan."""
+        return replace(self.disruption, solving=replace(self.policy, time_box=0.0))
 
     def plan(self) -> Plan:
         return solve(self.snapshot, self.catalog, self.policy)
@@ -56,6 +64,7 @@ def write(situation: Situation, release: str, plan: Plan | None = None) -> bytes
         "now": situation.now,
         "policy": plain(situation.policy),
         "prices": plain(situation.prices),
+        "disruption": plain(situation.disruption),
         **({} if plan is None else {"plan": plain(plan)}),
         "snapshot": snapshot_document(situation.snapshot),
         "catalog": catalog_document(situation.catalog),
@@ -83,6 +92,7 @@ def read(content: bytes) -> Saved:
         build_value(Policy, document.get("policy", {}), "policy"),
         build_value(float, document.get("now"), "now"),
         build_value(PriceTerms, document.get("prices", {}), "prices"),
+        build_value(DisruptionPolicy, document.get("disruption", {}), "disruption"),
     )
     return Saved(
         situation,

@@ -1,9 +1,9 @@
 """Why a node was, or was not, disrupted: one reason with the figures."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nodeless.api.times import format_time
-from nodeless.disruption import DisruptionPolicy, disrupt
+from nodeless.disruption import disrupt
 from nodeless.explain.decisions import Situation
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.snapshot import Snapshot
@@ -22,7 +22,7 @@ class Judgment:
         return f"{'is' if self.disrupted else 'is not'} disrupted: {self.message} [{self.code}]"
 
 
-def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = None) -> Judgment | None:
+def judged(situation: Situation, name: str) -> Judgment | None:
     """Why the node of that name (or the claim's of that name) is disrupted or not.
 
     None: it is no node of ours, or the claim has none yet. What stands on the claim already counts before
@@ -35,9 +35,7 @@ def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = No
     condition = claim.condition(DISRUPTION_REASON)
     if condition is not None and condition.status == "True":
         return Judgment(True, condition.reason, condition.message or "it was decided earlier")
-    solving = replace(situation.policy, time_box=0.0)
-    chosen = replace(policy, solving=solving) if policy is not None else DisruptionPolicy(solving=solving)
-    decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
+    decisions = disrupt(snapshot, situation.catalog, situation.disruption_policy, situation.now)
     for command in decisions.commands:
         if claim.name in command.claims:
             return Judgment(True, command.reason, command.message)

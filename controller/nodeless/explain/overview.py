@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
 
-from nodeless.disruption import DisruptionPolicy, disrupt
+from nodeless.disruption import disrupt
 from nodeless.disruption.validating import held_by_budgets
 from nodeless.explain.bill import BillSum, CommitmentUse, commitment_uses, sum_lines, sums, unknown_parts
 from nodeless.explain.decisions import Situation
@@ -201,17 +201,16 @@ class Overview:
         }
 
 
-def overview(situation: Situation, policy: DisruptionPolicy | None = None) -> Overview:
+def overview(situation: Situation) -> Overview:
     """Plan for the pods that wait, look for disruption, and lay both beside the nodes.
 
     Args:
         situation: Of the cluster, now.
-        policy: Of disruption; its defaults when None.
     """
     snapshot = situation.snapshot
     plan = situation.plan()
-    solving = replace(situation.policy, time_box=0.0)
-    chosen = replace(policy or DisruptionPolicy(), solving=solving)
+    chosen = situation.disruption_policy
+    solving = chosen.solving
     catalog = priced(situation.catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
     decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
     held = [command for command in decisions.commands if held_by_budgets([command], snapshot, situation.now)]

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from nodeless.disruption import DisruptionPolicy, Step, Target, path, target
+from nodeless.disruption import Step, Target, path, target
 from nodeless.explain.advice.bill import is_ours
 from nodeless.explain.decisions import Situation
 from nodeless.explain.preference_costs import (
@@ -84,18 +84,14 @@ class ConsolidationPath:
         }
 
 
-def consolidation_path(
-    situation: Situation, policy: DisruptionPolicy | None = None, trying: Trying = Trying.NEVER
-) -> ConsolidationPath:
+def consolidation_path(situation: Situation, trying: Trying = Trying.NEVER) -> ConsolidationPath:
     """The target of a situation and the commands that consolidation would make.
 
     Args:
         situation: The cluster.
-        policy: How commands are judged.
         trying: How often the target is looked for again to find what preferences cost there.
     """
-    solving = replace(situation.policy, time_box=0.0)
-    chosen = replace(policy or DisruptionPolicy(), solving=solving)
+    chosen = situation.disruption_policy
 
     def target_of(there: Situation) -> Target:
         return target(there.snapshot, there.catalog, chosen, there.now)
@@ -107,7 +103,7 @@ def consolidation_path(
     preferences = NOTHING
     if trying is not Trying.NEVER:
         pods = [key for key, pod in sorted(situation.snapshot.pods.items()) if pod.occupies]
-        most = None if trying is Trying.ALWAYS else most_plans(solving, len(pods))
+        most = None if trying is Trying.ALWAYS else most_plans(chosen.solving, len(pods))
         preferences = priced_groups(Outcome(found.whole), rule_groups(situation, pods), again, most)
     steps = path(situation.snapshot, situation.catalog, chosen, situation.now)
     return ConsolidationPath(found, steps, preferences)

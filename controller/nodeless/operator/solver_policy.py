@@ -1,11 +1,14 @@
-"""What the settings ask of the solver, and of the prices that it goes by."""
+"""What the settings ask of the solver, of the prices that it goes by, and of disruption."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nodeless.operator.settings import GlobalSettings
 
 if TYPE_CHECKING:
     # The solver's arrays take long to load: the command line shows its help without them.
+    from nodeless.disruption import DisruptionPolicy
+    from nodeless.disruption.repair_policy import RepairPolicy
     from nodeless.explain.price_terms import PriceTerms
     from nodeless.scheduling import Policy
 
@@ -46,3 +49,37 @@ def price_terms_of(settings: GlobalSettings) -> "PriceTerms":
         least_memory=settings.least_memory,
         price_book=settings.price_book,
     )
+
+
+def disruption_policy_of(settings: GlobalSettings) -> "DisruptionPolicy":
+    """How disruption is judged, but for how the pods of nodes that end are placed."""
+    from nodeless.disruption import DisruptionPolicy  # noqa: PLC0415
+    from nodeless.model.disruption import DisruptionReason  # noqa: PLC0415
+
+    return DisruptionPolicy(
+        drift_of_provisioners=settings.drift_enabled,
+        spot_to_spot=settings.spot_to_spot,
+        terminate_first=frozenset(
+            reason
+            for reason, allowed in (
+                (DisruptionReason.DRIFTED, settings.terminate_first_drift),
+                (DisruptionReason.UNHEALTHY, settings.terminate_first_repair),
+            )
+            if allowed
+        ),
+        node_repair=settings.node_repair,
+        legacy_repair=settings.legacy_repair,
+        repair_policies=_repair_policies(settings),
+        eviction_price=settings.eviction_price,
+        as_bound=settings.plan_as_bound != "never",
+    )
+
+
+def _repair_policies(settings: GlobalSettings) -> "tuple[RepairPolicy, ...]":
+    """Those with the toleration that is set; none: the usual ones."""
+    from nodeless.disruption.repair_policy import usual_policies  # noqa: PLC0415
+
+    if settings.repair_toleration is None:
+        return ()
+    usual = usual_policies(legacy=settings.legacy_repair)
+    return tuple(replace(policy, toleration=settings.repair_toleration) for policy in usual)

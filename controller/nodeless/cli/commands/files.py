@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nodeless.cli.manifests.reading import FileContents
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.cloudprovider.billing.terms import BillTerms
+    from nodeless.disruption import DisruptionPolicy
     from nodeless.explain.decisions import Situation
     from nodeless.explain.price_terms import PriceTerms
     from nodeless.model.snapshot import Snapshot
@@ -101,7 +102,7 @@ def situation_of_files(
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     given, settings, documents = _given(files, None, read_as)
-    policy, prices = _policy_and_prices(settings)
+    policy, prices, disruption = _terms_of(settings)
     terms = terms_of(prices)
     notes += offer.notes()
     notes += filter(None, [offer.dates(terms)])
@@ -114,7 +115,8 @@ def situation_of_files(
 
     def situation(snapshot: "Snapshot") -> Situation:
         catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones, terms)
-        return Situation(snapshot, catalog, replace(policy.at(now), pool_problems=problems), now, prices)
+        policed = replace(policy.at(now), pool_problems=problems)
+        return Situation(snapshot, catalog, policed, now, prices, disruption)
 
     if read_as.ends and given.autoscaled:
         for mode, words in ((ReplicasMode.MIN, "minimum"), (ReplicasMode.MAX, "maximum")):
@@ -123,23 +125,30 @@ def situation_of_files(
     return situation(given.snapshot)
 
 
-def _policy_and_prices(settings: "GlobalSettings | None") -> "tuple[Policy, PriceTerms]":
-    """What settings ask of a plan, and of the prices that it goes by; the defaults where there are none."""
+def _terms_of(settings: "GlobalSettings | None") -> "tuple[Policy, PriceTerms, DisruptionPolicy]":
+    """What settings ask of a plan, of the prices that it goes by, and of disruption; else the defaults."""
+    from nodeless.disruption import DisruptionPolicy  # noqa: PLC0415
     from nodeless.explain.price_terms import PriceTerms  # noqa: PLC0415
-    from nodeless.operator.solver_policy import policy_of, price_terms_of  # noqa: PLC0415
+    from nodeless.operator.solver_policy import (  # noqa: PLC0415
+        disruption_policy_of,
+        policy_of,
+        price_terms_of,
+    )
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
-    return (Policy(), PriceTerms()) if settings is None else (policy_of(settings), price_terms_of(settings))
+    if settings is None:
+        return Policy(), PriceTerms(), DisruptionPolicy()
+    return policy_of(settings), price_terms_of(settings), disruption_policy_of(settings)
 
 
-def _policy_with(situation: "Situation", settings: "GlobalSettings", files: Sequence[str]) -> "Policy":
-    """The policy by other settings; ends the command where they would change what the catalog costs.
+def _with_settings(situation: "Situation", settings: "GlobalSettings", files: Sequence[str]) -> "Situation":
+    """The situation by other settings; ends the command where they would change what the catalog costs.
 
     That cannot be priced again: what a snapshot was made of (subnets, images) is not among what it holds.
     """
     from nodeless.cloudprovider.billing.terms import terms_of  # noqa: PLC0415
 
-    chosen, prices = _policy_and_prices(settings)
+    chosen, prices, disruption = _terms_of(settings)
     before, after = terms_of(situation.prices), terms_of(prices)
     if other := [
         key for key, member in _PRICED_BY.items() if getattr(before, member) != getattr(after, member)
@@ -150,7 +159,8 @@ def _policy_with(situation: "Situation", settings: "GlobalSettings", files: Sequ
             "among the manifests, or in the cluster, of which the situation is made"
         )
     known = situation.policy
-    return replace(chosen.at(situation.now), pool_problems=known.pool_problems, subnets=known.subnets)
+    policy = replace(chosen.at(situation.now), pool_problems=known.pool_problems, subnets=known.subnets)
+    return replace(situation, policy=policy, disruption=disruption)
 
 
 def _cost(situation: "Situation") -> str:
@@ -175,7 +185,8 @@ def with_files(
     from nodeless.launch.overlays import evaluate, laid_over  # noqa: PLC0415
 
     given, settings, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
-    policy = situation.policy if settings is None else _policy_with(situation, settings, files)
+    if settings is not None:
+        situation = _with_settings(situation, settings, files)
     after = given.snapshot
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
@@ -191,7 +202,7 @@ def with_files(
             laid = {pool.key: laid_over(found.accepted, pool, types) for pool, types in sold}
             situation = replace(situation, catalog={**situation.catalog, **laid})
     if not touched:
-        return replace(situation, snapshot=after, policy=policy)
+        return replace(situation, snapshot=after)
     terms, zones = terms_of(situation.prices), _zones_of(situation, offer, files)
     made, wrong = offline_catalogs(offer.sold, after, zones, terms)
     notes.append(
@@ -200,7 +211,8 @@ def with_files(
     catalog = {**situation.catalog, **{key: kinds for key, kinds in made.items() if key in touched}}
     known = {key: text for key, text in situation.policy.pool_problems.items() if key not in touched}
     problems = {**known, **{key: text for key, text in wrong.items() if key in touched}}
-    return replace(situation, snapshot=after, catalog=catalog, policy=replace(policy, pool_problems=problems))
+    policy = replace(situation.policy, pool_problems=problems)
+    return replace(situation, snapshot=after, catalog=catalog, policy=policy)
 
 
 def applied(

@@ -31,7 +31,6 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import claims_by_replacement
 from nodeless.disruption.command_history import Waiting
 from nodeless.disruption.events import BLOCKED, command_events, invalid_annotation_events, reason_of
-from nodeless.disruption.repair_policy import RepairPolicy, usual_policies
 from nodeless.disruption.validating import Validation, held_by_budgets
 from nodeless.explain.why import one_line
 from nodeless.kube import ApiError, ApiUnavailable
@@ -46,7 +45,7 @@ from nodeless.operator.event_reasons import rule_of
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
-from nodeless.operator.solver_policy import policy_of
+from nodeless.operator.solver_policy import disruption_policy_of, policy_of
 from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import DEPROVISIONING
 
@@ -463,33 +462,7 @@ class DisruptionLoop:
 
 def _policy(settings: GlobalSettings) -> DisruptionPolicy:
     """Simulations take the first-fit plan: what it does not find cheaper is not worth a command."""
-    solving = replace(policy_of(settings), time_box=0.0)
-    return DisruptionPolicy(
-        solving=solving,
-        drift_of_provisioners=settings.drift_enabled,
-        spot_to_spot=settings.spot_to_spot,
-        terminate_first=frozenset(
-            reason
-            for reason, allowed in (
-                (DisruptionReason.DRIFTED, settings.terminate_first_drift),
-                (DisruptionReason.UNHEALTHY, settings.terminate_first_repair),
-            )
-            if allowed
-        ),
-        node_repair=settings.node_repair,
-        legacy_repair=settings.legacy_repair,
-        repair_policies=_repair_policies(settings),
-        eviction_price=settings.eviction_price,
-        as_bound=settings.plan_as_bound != "never",
-    )
-
-
-def _repair_policies(settings: GlobalSettings) -> tuple[RepairPolicy, ...]:
-    """Those with the toleration that is set; none: the usual ones."""
-    if settings.repair_toleration is None:
-        return ()
-    usual = usual_policies(legacy=settings.legacy_repair)
-    return tuple(replace(policy, toleration=settings.repair_toleration) for policy in usual)
+    return replace(disruption_policy_of(settings), solving=replace(policy_of(settings), time_box=0.0))
 
 
 def _key(command: Command) -> str:

@@ -49,7 +49,7 @@ from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
-from nodeless.operator.solver_policy import policy_of, price_terms_of
+from nodeless.operator.solver_policy import disruption_policy_of, policy_of, price_terms_of
 from nodeless.operator.work_metrics import PROVISIONER
 from nodeless.scheduling import Policy, pods_to_place, static_shortage, with_placeholders
 from nodeless.scheduling.capacity.terminating import waiting, with_room_to_come
@@ -284,8 +284,10 @@ class Provisioning:
         if late and shorter is not None:
             policy = replace(policy, deadline=shorter)
         solving = time.perf_counter()
-        prices = price_terms_of(self._settings)
-        situation, plan, waits = await self._solve(Situation(snapshot, catalog, policy, now, prices))
+        prices, disruption = price_terms_of(self._settings), disruption_policy_of(self._settings)
+        situation, plan, waits = await self._solve(
+            Situation(snapshot, catalog, policy, now, prices, disruption)
+        )
         solved = time.perf_counter() - solving
         if self._record is not None:
             await asyncio.to_thread(self._record, situation, plan)
