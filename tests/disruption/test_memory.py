@@ -63,6 +63,16 @@ def test_many_pods_of_one_workload_may_each_be_moved():
     assert looked(memory, snapshot=seen).commands
 
 
+def test_a_workload_that_was_scaled_down_does_not_rest_for_pods_that_are_gone():
+    """Each of its six pods was moved once; the last one was said to have been moved six times."""
+    nodes = [[node_of(POOL, name, "2xlarge"), on(name, 1, cpu="500m", owners=OWNER)] for name in "abcdef"]
+    memory = CommandHistory()
+    for name in "abcdef":
+        move = Command(DisruptionReason.UNDERUTILIZED, (name,))
+        memory = memory.with_executed(move, cluster(POOL, nodes), NOW)
+    assert looked(memory).commands
+
+
 def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_for():
     found = only_command(decide(WASTEFUL))
     decisions = looked(CommandHistory().with_waiting(found, NOW))

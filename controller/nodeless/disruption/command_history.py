@@ -40,6 +40,8 @@ class Evicted:
     workload: Workload
     pods: int
     at: float
+    of: int
+    """How many pods the workload had then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,25 +118,38 @@ class CommandHistory:
                 if pod.occupies:
                     counts[workload_of(pod)] = counts.get(workload_of(pod), 0) + 1
         fresh = tuple(evicted for evicted in self.evicted if now - evicted.at < HOUR)
-        now_evicted = tuple(Evicted(workload, count, now) for workload, count in sorted(counts.items()))
+        sizes = _sizes(counts, snapshot)
+        now_evicted = tuple(
+            Evicted(workload, count, now, sizes[workload]) for workload, count in sorted(counts.items())
+        )
         return replace(self, evicted=(*fresh, *now_evicted))
 
     def rate_limited_workloads(self, snapshot: Snapshot, now: float) -> Mapping[Workload, float]:
         """Workloads that rest, with how often each of their pods was moved in the last hour."""
+        fresh = [evicted for evicted in self.evicted if now - evicted.at < HOUR]
         moved: dict[Workload, int] = {}
-        for evicted in self.evicted:
-            if now - evicted.at < HOUR:
-                moved[evicted.workload] = moved.get(evicted.workload, 0) + evicted.pods
+        for evicted in fresh:
+            moved[evicted.workload] = moved.get(evicted.workload, 0) + evicted.pods
         suspects = {workload for workload, count in moved.items() if count > MOST_EVICTIONS}
         if not suspects:
             return {}
-        pods = dict.fromkeys(suspects, 0)
-        for pod in snapshot.pods.values():
-            workload = workload_of(pod)
-            if workload in pods and pod.occupies:
-                pods[workload] += 1
-        rates = {workload: moved[workload] / max(count, 1) for workload, count in pods.items()}
+        sizes, rates = _sizes(suspects, snapshot), dict.fromkeys(suspects, 0.0)
+        for evicted in fresh:
+            workload = evicted.workload
+            if workload in suspects:
+                # Of a workload that was scaled down since then each pod was moved no more often.
+                rates[workload] += evicted.pods / max(evicted.of, sizes[workload])
         return {workload: rate for workload, rate in sorted(rates.items()) if rate > MOST_EVICTIONS}
+
+
+def _sizes(workloads: Iterable[Workload], snapshot: Snapshot) -> dict[Workload, int]:
+    """How many pods some workloads have, finished ones left out."""
+    sizes = dict.fromkeys(workloads, 0)
+    namespaces = {workload.namespace for workload in sizes}
+    for pod in snapshot.pods.values():
+        if pod.namespace in namespaces and pod.occupies and (workload := workload_of(pod)) in sizes:
+            sizes[workload] += 1
+    return sizes
 
 
 NOTHING_REMEMBERED = CommandHistory()
