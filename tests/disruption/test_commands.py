@@ -189,6 +189,13 @@ def test_ex_05_a_replacement_that_is_never_ready_leaves_the_old_node_and_becomes
     assert not any("nodeless.dev/replaces" in claim.annotations for claim in back.claims.values())
 
 
+def test_a_replacement_that_is_ready_takes_its_place_however_late_the_next_leader_sees_it():
+    """It was said not to be ready, and another node was launched in the place of the old one."""
+    _, after = begun()
+    (deletion,) = of_kind(advance(ready(after), NOW + 900), DeleteClaim)
+    assert deletion.name == "a"
+
+
 def test_dn_18_a_mark_that_no_command_speaks_of_is_taken_off():
     """The leader was killed between the mark and the deletion."""
     marked = cluster(POOL, node_of(POOL, "a", node={"taints": (DISRUPTED,)}), on("a"))

@@ -229,11 +229,12 @@ def _step(
         old for old in olds if old in snapshot.claims and snapshot.claims[old].deletion_timestamp is None
     ]
     present = [claim for claim in replacements if claim.deletion_timestamp is None]
-    if len(present) < _expected_replacements(first) or now - first.created_at > timeout(queued):
-        vanished = len(present) < _expected_replacements(first)
-        why = "a replacement has vanished" if vanished else f"not ready within {timeout(queued):.0f} s"
-        return _abandon(snapshot, living, present, why, now, cause)
+    if len(present) < _expected_replacements(first):
+        return _abandon(snapshot, living, present, "a replacement has vanished", now, cause)
     if not all(claim.is_true(INITIALIZED_CONDITION) for claim in present):
+        if now - first.created_at > timeout(queued):
+            why = f"not ready within {timeout(queued):.0f} s"
+            return _abandon(snapshot, living, present, why, now, cause)
         marks = [mark for old in living for mark in _marks(snapshot, old, reason, "", now, cause)]
         return [*_promises(snapshot, living, [claim.name for claim in present], cause), *marks]
     instructions: list[Instruction] = []
