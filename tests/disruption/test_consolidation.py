@@ -247,6 +247,12 @@ def test_co_24_a_node_for_pods_that_are_still_to_come_is_not_taken_away():
     assert verdict(decisions, "new").code == "Expecting"
 
 
+def test_a_node_with_pods_to_which_others_are_to_come_says_so():
+    decisions = decide(cluster(POOL, node_of(POOL, "a"), on("a", cpu="500m"), pods(1, "500m", "1Gi")))
+    assert not decisions.commands
+    assert verdict(decisions, "a").message == "1 pods are expected on it"
+
+
 def test_co_25_a_node_whose_price_is_not_known_is_left_alone():
     decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge", zone="z9"), on("a")))
     assert not decisions.commands
@@ -477,6 +483,14 @@ def test_a_node_whose_pods_fit_elsewhere_waits_a_moment_for_a_command_that_is_wo
         for name in ("large", "other"):
             assert verdict(decisions, name).code == "NotRepaid"
             assert "waits" in verdict(decisions, name).message
+
+
+def test_every_node_has_its_reason_while_a_command_is_waited_for():
+    """One without was said to stay because another command goes first, though none was made."""
+    third = node_of(POOL, "third", "small"), on("third", cpu="800m", app="third")
+    decisions = decide(half_left(*third), now=BORN + HALF_REPAYS - 1, overlap=90.0)
+    assert not decisions.commands
+    assert "waits" in verdict(decisions, "third").message
 
 
 def test_a_replacement_does_not_wait_for_one_of_more_nodes():

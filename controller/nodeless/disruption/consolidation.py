@@ -346,7 +346,9 @@ class Consolidation:
         if exchange.value(awaited) <= exchange.value(deletions):
             return False
         text = f"waits until a command repays that is worth more: {awaited.message}"
-        self.verdicts |= dict.fromkeys(awaited.claims, Verdict(VerdictCode.NOT_REPAID, text))
+        waits = Verdict(VerdictCode.NOT_REPAID, text)
+        self.verdicts = dict.fromkeys(_names(ordered), waits) | self.verdicts
+        self.verdicts |= dict.fromkeys(awaited.claims, waits)
         return True
 
     def _promising_sets(

@@ -216,6 +216,9 @@ class DisruptionMethods(DisruptionContext):
             if left[candidate.pool.key] <= 0:
                 budget = self.allowance(candidate.pool, DisruptionReason.UNDERUTILIZED)
                 self.refuse([candidate], VerdictCode.BUDGET, str(budget))
+        for candidate in some:
+            if coming := self.expected_pods(candidate):
+                self.refuse([candidate], VerdictCode.EXPECTING, f"{coming} pods are expected on it")
         some = [candidate for candidate in some if not self.expected_pods(candidate)]
         search = self.consolidation(searches, sparing=sparing)
         command = search.search([candidate for candidate in some if left[candidate.pool.key] > 0], left)
