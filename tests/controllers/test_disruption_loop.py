@@ -435,6 +435,32 @@ def test_a_command_that_cannot_be_begun_rests_and_others_are_begun(status):
     assert len(tried) < 5
 
 
+@pytest.mark.parametrize("left", ["leaves", "is gone"])
+def test_a_node_that_leaves_before_its_command_begins_gets_no_replacement(left):
+    """Its pods are planned already as those of a node that leaves: the replacement stayed empty."""
+    made = Condition(DRIFTED, "True", "AMIDrift", "image ami-1 is not selected", NOW - 100)
+    things = []
+    for name in ("a", "b"):
+        pool = replace(a_node_pool(name), requirements=POOL.requirements, node_class=POOL.node_class)
+        claim, node = node_of(pool, name, "small")
+        claim = replace(claim, conditions=(*claim.conditions, made))
+        things += [pool, claim, node, on(name, cpu="800m", **on_pool(pool))]
+    world = World(*things)
+    carry_out = world.carry_out
+
+    async def interrupted(instructions):
+        await carry_out(instructions)
+        claim = world.cluster.snapshot.claims.get("b")
+        if left == "is gone" and claim is not None:
+            world.cluster.handle(events.ClaimGone("b"))
+        elif claim is not None:
+            world.see(replace(claim, deletion_timestamp=NOW))
+
+    world.carry_out = interrupted
+    world.look()
+    assert [each.claim.replaces for each in world.done if isinstance(each, CreateClaim)] == [("a",)]
+
+
 def test_pods_of_commands_that_never_began_were_not_moved():
     world = World(*WASTEFUL)
     carry_out = world.carry_out

@@ -40,6 +40,7 @@ from nodeless.model.disruption import Command, Decisions, DisruptionReason, Verd
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.event_reasons import rule_of
 from nodeless.operator.logs import logger
@@ -383,7 +384,7 @@ class DisruptionLoop:
         """Begin a command; a fault is kept to it, and its claims rest. Whether it was begun."""
         key = _key(command)
         try:
-            await self._begin(command)
+            begun = await self._begin(command)
             self._record_success(self._failed_starts, key)
         except Exception as error:
             if must_end(error):
@@ -393,7 +394,7 @@ class DisruptionLoop:
             else:
                 self._record_failure(self._failed_starts, key, error)
             return False
-        return True
+        return begun
 
     def _drop(self, waited: Waiting, validation: Validation, snapshot: Snapshot) -> None:
         """Tell why a command is not made, and what changed in the cluster since it was found."""
@@ -411,10 +412,12 @@ class DisruptionLoop:
             changed=changed,
         )
 
-    async def _begin(self, command: Command) -> None:
+    async def _begin(self, command: Command) -> bool:
+        """Begin a command, unless a node that it replaces is on its way out by now; whether it was begun."""
         snapshot, now = self._cluster.snapshot, self._now()
-        if snapshot.teardown:
-            return
+        claims = [snapshot.claims.get(name) for name in command.claims] if command.replacements else []
+        if snapshot.teardown or any(map(_is_leaving, claims)):
+            return False
         self._log.info(
             f"disrupting by {command.action}: {command.message}",
             reason=command.reason,
@@ -431,6 +434,7 @@ class DisruptionLoop:
             if isinstance(instruction, CreateClaim):
                 # Pods come to it only once their old node is drained.
                 self._cluster.handle(Nominated(instruction.claim.name, now + self._timing.disruption_look))
+        return True
 
     async def _carry_out(self, instructions: tuple[Instruction, ...], snapshot: Snapshot) -> None:
         for part in batch_instructions(instructions, snapshot):
@@ -463,6 +467,10 @@ class DisruptionLoop:
 def _policy(settings: GlobalSettings) -> DisruptionPolicy:
     """Simulations take the first-fit plan: what it does not find cheaper is not worth a command."""
     return replace(disruption_policy_of(settings), solving=replace(policy_of(settings), time_box=0.0))
+
+
+def _is_leaving(claim: NodeClaim | None) -> bool:
+    return claim is None or claim.deletion_timestamp is not None
 
 
 def _key(command: Command) -> str:
