@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, REPLACES, VOLUNTARY_DISRUPTION
-from nodeless.model.nodes import DRIFTED, Condition
+from nodeless.model.nodes import DRIFTED, INSTANCE_TERMINATING, Condition
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
@@ -225,6 +225,29 @@ def test_where_the_limit_of_a_static_pool_leaves_no_slot_the_drifted_node_goes_f
     pool = replace(STATIC, limits={"nodes": 2})
     command = only_command(decide(cluster(pool, drifted(pool, "a"), node_of(pool, "b"))))
     assert (command.claims, command.replacements) == (("a",), ())
+
+
+@pytest.mark.parametrize(
+    ("state", "budget", "goes"),
+    [
+        ("starts", "1", False),
+        ("starts", "2", True),
+        ("leaves", "1", False),
+        ("is up", "1", True),
+    ],
+)
+def test_nodes_of_a_static_pool_at_its_limit_go_one_after_the_other(state, budget, goes):
+    """While the replacement of the first one started, the next one ended, and soon the whole pool."""
+    pool = replace(STATIC, replicas=3, limits={"nodes": 3}, budgets=(Budget(budget),))
+    starting = {"conditions": (), "node": {"labels": {}}}
+    ending = {
+        "deletion_timestamp": NOW,
+        "conditions": (Condition(INSTANCE_TERMINATING, "True", "", "", NOW),),
+    }
+    new = node_of(pool, "new", "large", **{"starts": starting, "leaves": ending, "is up": {}}[state])
+    decisions = decide(cluster(pool, new, drifted(pool, "b", kind="large"), drifted(pool, "c", kind="large")))
+    assert [command.claims for command in decisions.commands] == ([("b",)] if goes else [])
+    assert goes or "waits for its turn" in decisions.verdicts["b"].message
 
 
 @pytest.mark.parametrize("budget", ["100%", "5", "3", "60%"])
