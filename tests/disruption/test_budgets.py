@@ -127,6 +127,17 @@ def test_dn_04_a_node_whose_replacement_is_written_is_taken_off_before_it_is_mar
     assert (found.nodes, found.disrupted, found.remaining) == (2, 1, 0)
 
 
+def test_a_budget_that_nodes_use_up_which_are_not_ready_says_so():
+    """It said that they are disrupted, which nobody does."""
+    pool = a_node_pool(budgets=(Budget("1"),))
+    sick = [node_of(pool, "sick", node={"ready": False}), on("sick")]
+    verdict = decide(cluster(pool, node_of(pool, "a"), sick)).verdicts["a"]
+    assert verdict.message.startswith("empty, but 1 of at most 1 nodes are disrupted or not Ready at")
+    draining = node_of(pool, "draining", deletion_timestamp=NOW - 600)
+    verdict = decide(cluster(pool, node_of(pool, "a"), draining)).verdicts["a"]
+    assert verdict.message.startswith("empty, but 1 of at most 1 nodes are disrupted at")
+
+
 def test_dn_04_nodes_that_are_being_rebooted_are_taken_off_whatever_the_reason():
     pool = a_node_pool(budgets=(Budget("3"),))
     rebooting = Condition(REBOOTING, "True", "RebootIssued", "", NOW)

@@ -34,6 +34,8 @@ class Allowance:
     disrupted: int
     soon_gone: int = 0
     """Those of the disrupted nodes that began to leave a short while ago."""
+    unready: int = 0
+    """Those of the disrupted nodes that are only not Ready."""
 
     @property
     def remaining(self) -> int:
@@ -48,8 +50,13 @@ class Allowance:
         return max(self.allowed - self.disrupted + self.soon_gone, 0)
 
     def __str__(self) -> str:
-        limit = f"{self.disrupted} of at most {self.allowed}"
-        return f"{limit} nodes are disrupted at the moment ({self.nodes} in the pool)"
+        limit, state = f"{self.disrupted} of at most {self.allowed}", state_of(self.unready)
+        return f"{limit} nodes are {state} at the moment ({self.nodes} in the pool)"
+
+
+def state_of(unready: int) -> str:
+    """What nodes are that use up a budget, when so many of them are only not Ready."""
+    return "disrupted or not Ready" if unready else "disrupted"
 
 
 def active(budget: Budget, now: float) -> bool:
@@ -88,11 +95,14 @@ def allowance(snapshot: Snapshot, pool: Pool, reason: DisruptionReason, now: flo
     """What the pool's budgets leave now."""
     counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
     replaced = {old for claim in snapshot.claims.values() for old in claim.replaces}
+    staying = [node for claim, node in counted if claim.name not in replaced and not _away(claim, node)]
     # Nodes that are not Ready are what repair is for: they must not use up its own budget.
-    consumes = _away if reason == DisruptionReason.UNHEALTHY else _consumes_budget
-    disrupted = sum(claim.name in replaced or consumes(claim, node) for claim, node in counted)
+    repairs = reason == DisruptionReason.UNHEALTHY
+    unready = 0 if repairs else sum(node is not None and not node.ready for node in staying)
+    disrupted = len(counted) - len(staying) + unready
     soon_gone = sum(_began_to_leave(claim, now) for claim, _ in counted)
-    return Allowance(len(counted), allowed_disruptions(pool, reason, len(counted), now), disrupted, soon_gone)
+    allowed = allowed_disruptions(pool, reason, len(counted), now)
+    return Allowance(len(counted), allowed, disrupted, soon_gone, unready)
 
 
 def _began_to_leave(claim: NodeClaim, now: float) -> bool:
@@ -109,7 +119,3 @@ def _counts(claim: NodeClaim, node: Node | None) -> bool:
 
 def _away(claim: NodeClaim, node: Node | None) -> bool:
     return leaving(node, claim) or claim.is_true(REBOOTING)
-
-
-def _consumes_budget(claim: NodeClaim, node: Node | None) -> bool:
-    return _away(claim, node) or (node is not None and not node.ready)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import fsum
 
-from nodeless.disruption.budgets import UNLIMITED, allowance
+from nodeless.disruption.budgets import UNLIMITED, allowance, state_of
 from nodeless.disruption.windows import reasons_of, windows
 from nodeless.explain.bill import sum_lines
 from nodeless.explain.decisions import Situation
@@ -65,6 +65,8 @@ class BudgetState:
     """Nodes that count; a percentage is of them."""
     opens: float | None = None
     """When more are allowed than none, in seconds since the epoch; None: they are now, or not soon."""
+    unready: int = 0
+    """Those of `disrupted` that are only not Ready."""
 
     def __str__(self) -> str:
         subject = f"budgets for {', '.join(self.reasons)}"
@@ -74,7 +76,8 @@ class BudgetState:
             return f"{subject}: there is no initialized node"
         left = max(self.allowed - self.disrupted, 0)
         end = f", from {_when(self.opens)} on more" if self.opens is not None else ""
-        return f"{subject}: {left} more now ({self.disrupted} of at most {self.allowed} are disrupted){end}"
+        used = f"{self.disrupted} of at most {self.allowed} are {state_of(self.unready)}"
+        return f"{subject}: {left} more now ({used}){end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ def _budgets(snapshot: Snapshot, pool: Pool, now: float) -> Iterator[BudgetState
     """Of each reason, those with the same figures together; none for a pool without budgets."""
     if not pool.budgets:
         return
-    groups: dict[tuple[int | None, int, int, float | None], list[str]] = {}
+    groups: dict[tuple[int | None, int, int, float | None, int], list[str]] = {}
     for reason in reasons_of(pool):
         found = allowance(snapshot, pool, reason, now)
         allowed = None if found.allowed == UNLIMITED else found.allowed
@@ -243,9 +246,10 @@ def _budgets(snapshot: Snapshot, pool: Pool, now: float) -> Iterator[BudgetState
         if allowed == 0 and found.nodes:
             ahead = windows(pool, reason, found.nodes, now, now + _AHEAD)
             opens = next((window.start for window in ahead if window.nodes != 0), None)
-        groups.setdefault((allowed, found.disrupted, found.nodes, opens), []).append(str(reason))
-    for (allowed, disrupted, nodes, opens), reasons in groups.items():
-        yield BudgetState(tuple(reasons), allowed, disrupted, nodes, opens)
+        figures = (allowed, found.disrupted, found.nodes, opens, found.unready)
+        groups.setdefault(figures, []).append(str(reason))
+    for figures, reasons in groups.items():
+        yield BudgetState(tuple(reasons), *figures)
 
 
 def _overlaps(situation: Situation, pool: Pool) -> Iterator[Overlap]:
