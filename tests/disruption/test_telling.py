@@ -39,3 +39,11 @@ def test_a_node_that_goes_is_told_that_its_replacement_is_there():
     going = apply(snapshot, events.ClaimSeen(replace(snapshot.claims[old.name], deletion_timestamp=NOW)))
     node = going.node_of(going.claims[old.name])
     assert (node.name, "DeprovisioningWaitingDeletion") in reasons(going)
+
+
+def test_a_node_that_is_interrupted_before_its_replacement_is_ready_is_not_said_to_be_replaced():
+    snapshot = ready(begun()[1])
+    claim, old = replacement_of(snapshot), snapshot.claims["a"]
+    waiting = apply(snapshot, events.ClaimSeen(replace(claim, conditions=())))
+    going = apply(waiting, events.ClaimSeen(replace(old, deletion_timestamp=NOW)))
+    assert reasons(going) == {(going.node_of(claim).name, "DeprovisioningLaunching")}

@@ -64,14 +64,16 @@ def _of_replacement(snapshot: Snapshot, name: str) -> Iterator[PublishEvent]:
     claim = snapshot.claims[name]
     olds = [snapshot.claims[old] for old in claim.replaces if old in snapshot.claims]
     nodes = ", ".join(old.node_name for old in olds)
-    node = snapshot.node_of(claim)
+    node, is_ready = snapshot.node_of(claim), claim.is_true(INITIALIZED_CONDITION)
     if node is not None:
         yield _event(claim, node, "Launching", f"launched to replace {nodes}")
-        if not claim.is_true(INITIALIZED_CONDITION):
-            yield _event(claim, node, "WaitingReadiness", f"not initialized yet; {nodes} stay until it is")
+        # One that is interrupted meanwhile waits for nobody.
+        staying = ", ".join(old.node_name for old in olds if old.deletion_timestamp is None)
+        if staying and not is_ready:
+            yield _event(claim, node, "WaitingReadiness", f"not initialized yet; {staying} stay until it is")
     for old in olds:
         leaving = snapshot.node_of(old)
-        if leaving is not None and old.deletion_timestamp is not None:
+        if is_ready and leaving is not None and old.deletion_timestamp is not None:
             yield _event(old, leaving, "WaitingDeletion", f"being removed; {name} has taken its place")
 
 
