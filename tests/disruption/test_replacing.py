@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, REPLACES, VOLUNTARY_DISRUPTION
-from nodeless.model.nodes import DRIFTED, INSTANCE_TERMINATING, Condition
+from nodeless.model.nodes import DISRUPTION_REASON, DRIFTED, INSTANCE_TERMINATING, Condition
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
@@ -125,6 +125,19 @@ def test_co_19_a_drain_that_is_stuck_holds_the_next_node_of_a_provisioner_for_ni
     old = node_of(POOL, "old", deletion_timestamp=NOW - seconds)
     stuck = cluster(POOL, expired("a"), on("a"), new, old, on("old", app="web"), a_budget("web"))
     assert len(decide(stuck).commands) == commands
+
+
+@pytest.mark.parametrize("reason", ["Expired", "Drifted"])
+def test_co_19_the_next_one_waits_also_for_a_node_that_needed_no_replacement(reason):
+    """All expired nodes drained at once, as far as their pods had room elsewhere."""
+    why = Condition(DISRUPTION_REASON, "True", reason, "", NOW - 5)
+    claim, node = node_of(POOL, "old", deletion_timestamp=NOW - 5)
+    old = [replace(claim, conditions=(*claim.conditions, why)), node]
+    waiting = decide(cluster(POOL, expired("a"), on("a"), old, on("old"), node_of(POOL, "free", "2xlarge")))
+    assert not waiting.commands
+    assert waiting.verdicts["a"].code == "Waiting"
+    later = decide(cluster(POOL, expired("a"), on("a"), node_of(POOL, "free", "2xlarge")))
+    assert only_command(later).claims == ("a",)
 
 
 def test_dr_01_drifted_nodes_of_a_provisioner_stay_while_the_gate_is_closed():

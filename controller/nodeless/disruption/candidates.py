@@ -155,11 +155,12 @@ def commands_under_way(snapshot: Snapshot, now: float) -> dict[str, tuple[str, .
     return {
         name: olds
         for name, olds in claims_by_replacement(snapshot).items()
-        if any(_is_awaited(claims[old], now) for old in olds)
+        if any(is_awaited(claims[old], now) for old in olds)
     }
 
 
-def _is_awaited(old: NodeClaim, now: float) -> bool:
+def is_awaited(old: NodeClaim, now: float) -> bool:
+    """Whether a claim that ends by a command is not deleted yet, or has not drained for long."""
     return old.deletion_timestamp is None or now - old.deletion_timestamp < LONGEST_DRAIN_WAIT
 
 

@@ -7,14 +7,17 @@ pods that block where the claim bounds its drain (`terminationGracePeriod`).
 
 from collections.abc import Sequence
 
-from nodeless.disruption.candidates import Candidate, commands_under_way
+from nodeless.disruption.candidates import Candidate, commands_under_way, is_awaited
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.replacement_lookup import replacement_for
 from nodeless.model.disruption import Command, DisruptionReason, VerdictCode
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
+from nodeless.model.nodes import DISRUPTION_REASON
 from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
 from nodeless.model.plan import PlannedNode
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
+
+_ONE_AT_A_TIME = (DisruptionReason.EXPIRED, DisruptionReason.DRIFTED)
 
 
 def replacement_commands(
@@ -22,8 +25,7 @@ def replacement_commands(
 ) -> tuple[Command, ...]:
     """The commands of expired or drifted nodes of these kinds of pools."""
     left, commands = context.remaining_budgets(reason), []
-    under_way = commands_under_way(context.snapshot, context.now)
-    busy = {str(context.snapshot.claims[name].pool) for name in under_way}
+    busy = _busy_pools(context)
     pools = {candidate.pool.key for candidate in context.candidates if candidate.pool.reference.kind in kinds}
     for pool in sorted(pools):
         some = [
@@ -34,9 +36,7 @@ def replacement_commands(
         if not some:
             continue
         if some[0].pool.reference.kind == PROVISIONER and pool in busy:
-            context.refuse(
-                some, VerdictCode.WAITING, f"{reason.lower()}; another node of {pool} is being replaced"
-            )
+            context.refuse(some, VerdictCode.WAITING, f"{reason.lower()}; another node of {pool} goes first")
             continue
         if left[pool] <= 0:
             budget = context.allowance(some[0].pool, reason)
@@ -49,6 +49,17 @@ def replacement_commands(
             commands.append(command)
         context.at.on()
     return tuple(commands)
+
+
+def _busy_pools(context: DisruptionContext) -> set[str]:
+    """Keys of the pools of which a node is being replaced, or drains because it expired or drifted."""
+    claims = context.snapshot.claims
+    found = {str(claims[name].pool) for name in commands_under_way(context.snapshot, context.now)}
+    for claim in claims.values():
+        why = claim.condition(DISRUPTION_REASON) if claim.deletion_timestamp is not None else None
+        if why is not None and why.reason in _ONE_AT_A_TIME and is_awaited(claim, context.now):
+            found.add(str(claim.pool))
+    return found
 
 
 def _due(context: DisruptionContext, candidate: Candidate, reason: DisruptionReason) -> bool:
