@@ -496,6 +496,7 @@ SYSTEM = {"SYSTEM_NAMESPACE": "karpenter"}
         ("ENABLE_PROFILING", False, "t", True),
         ("LEADER_ELECT", True, "false", False),
         ("CONFIG_LOGGING_NAME", "config-logging", "logs", "logs"),
+        ("LOG_LEVEL", "", "DEBUG", "debug"),
     ],
 )
 def test_the_process_has_karpenters_defaults_and_takes_flag_variable_default_in_this_order(
@@ -518,6 +519,11 @@ def test_a_process_without_namespace_or_with_a_bad_port_says_both():
         ProcessSettings.from_environment({"METRICS_PORT": "http"})
     assert "SYSTEM_NAMESPACE" in str(caught.value)
     assert "METRICS_PORT='http'" in str(caught.value)
+
+
+def test_a_level_of_the_log_that_does_not_exist_keeps_the_process_from_starting_and_is_told():
+    with pytest.raises(SettingsError, match="LOG_LEVEL='warning' is not a level; hint: use one of"):
+        ProcessSettings.from_environment({**SYSTEM, "LOG_LEVEL": "warning"})
 
 
 def test_the_pod_says_who_and_where_the_process_is():

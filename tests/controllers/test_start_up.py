@@ -62,6 +62,21 @@ def test_a_plan_of_files_imports_nothing_that_speaks_to_a_cluster_or_to_aws():
     assert {each.partition(".")[0] for each in imported} & {"aiohttp", "boto3", "kubernetes"} == set()
 
 
+def test_logs_that_cannot_be_written_keep_the_controller_from_starting_and_one_line_says_so(tmp_path):
+    missing = tmp_path / "missing" / "log"
+    ended = python(
+        "from nodeless.cli.entry import main; main()",
+        "run",
+        SYSTEM_NAMESPACE="karpenter",
+        LOG_OUTPUT_PATHS=f"stdout,{missing}",
+    )
+    assert ended.returncode != 0
+    assert ended.stderr.splitlines() == [
+        f"nodeless: environment variable LOG_OUTPUT_PATHS='stdout,{missing}': cannot write to {missing}: "
+        "No such file or directory; hint: name stdout, stderr or files that can be written"
+    ]
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_help_of_all_commands_says_what_that_of_each_says(entry):
     command = entry.load()

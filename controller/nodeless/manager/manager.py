@@ -54,7 +54,7 @@ from nodeless.operator.failpoints import Failpoint, pass_by
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.process_settings import ProcessSettings
-from nodeless.operator.settings import SETTINGS_NAME, settings_faults, settings_warnings
+from nodeless.operator.settings import SETTINGS_NAME, SettingsError, settings_faults, settings_warnings
 from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.tracing import Tracing, start_tracing
 from nodeless.webhook import AdmissionServer, Certificates
@@ -323,6 +323,17 @@ class Controller:
             self._log.error(f"{manifest['kind']}/{name} cannot be used: {problem_of(error)}")
 
 
+def _configure_logs(process: ProcessSettings) -> None:
+    try:
+        logs.configure(process.log_level, outputs=process.log_output_paths)
+    except OSError as error:
+        given = process.sources.get("LOG_OUTPUT_PATHS")
+        hint = "name stdout, stderr or files that can be written"
+        raise SettingsError(
+            [f"{given}: cannot write to {error.filename}: {error.strerror}; hint: {hint}"]
+        ) from error
+
+
 async def run_controller(
     process: ProcessSettings, failpoint: Failpoint = pass_by, timing: Timing = TIMING
 ) -> None:
@@ -335,7 +346,7 @@ async def run_controller(
         SettingsError, ApiUnavailable, PortTakenError: It cannot start.
         LeadershipLostError: Another replica may act now.
     """
-    logs.configure(process.log_level, outputs=process.log_output_paths)
+    _configure_logs(process)
     answer_while_computing()
     if process.profiling:
         start_counting_memory()

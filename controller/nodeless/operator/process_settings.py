@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
-from nodeless.operator.setting_values import UnusableValue, boolean, port, positive, text, version
+from nodeless.operator.setting_values import (
+    UnusableValue,
+    boolean,
+    log_level,
+    port,
+    positive,
+    text,
+    version,
+)
 from nodeless.operator.settings import SettingsError
 
 _SETTING = "setting"
@@ -81,7 +89,7 @@ class ProcessSettings:
         "CONFIG_LOGGING_NAME", text, "config-logging", "Name of the ConfigMap that configures logging.",
         flag=False)
     log_level: str = _declare_setting(
-        "LOG_LEVEL", text, "", "Log level: debug, info, warn or error. Overrides the ConfigMap.")
+        "LOG_LEVEL", log_level, "", "Log level: debug, info, warn or error. Overrides the ConfigMap.")
     log_output_paths: str = _declare_setting(
         "LOG_OUTPUT_PATHS", text, "", "Where logs go: stdout, stderr or files. Overrides the ConfigMap.")
     oldest_server: tuple[int, int, int] = _declare_setting(

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+from nodeless.api.logging_config import LEVELS
+
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 #: Asked first: parts are looked for anew at each character, which takes hours in a million digits.
@@ -156,6 +158,13 @@ def tags(value: str) -> Mapping[str, str]:
     if not isinstance(parsed, dict) or not all(isinstance(item, str) for item in parsed.values()):
         raise UnusableValue("is not a JSON object of strings", 'write {"team": "platform"}')
     return parsed
+
+
+def log_level(value: str) -> str:
+    """A word for a level of the log, in any case; empty for none."""
+    if value and value.lower() not in LEVELS:
+        raise UnusableValue("is not a level", f"use one of {', '.join(LEVELS)}")
+    return value.lower()
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
