@@ -527,5 +527,10 @@ def test_a_level_of_the_log_that_does_not_exist_keeps_the_process_from_starting_
 
 
 def test_the_pod_says_who_and_where_the_process_is():
-    settings = ProcessSettings.from_environment({**SYSTEM, "POD_NAME": "karpenter-1", "POD_IP": "10.0.1.2"})
-    assert (settings.identity, settings.bind_address) == ("karpenter-1", "10.0.1.2")
+    settings = ProcessSettings.from_environment({**SYSTEM, "POD_NAME": "karpenter-1", "POD_IP": "127.0.1.2"})
+    assert (settings.identity, settings.bind_address) == ("karpenter-1", "127.0.1.2")
+
+
+@pytest.mark.parametrize(("pod", "bound"), [("10.0.1.2", "0.0.0.0"), ("2600:1f13::a", "::"), ("::1", "::1")])
+def test_ports_are_open_where_kubectl_forwards_to_as_well_as_on_the_address_of_the_pod(pod, bound):
+    assert ProcessSettings.from_environment({**SYSTEM, "POD_IP": pod}).bind_address == bound

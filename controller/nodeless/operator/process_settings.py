@@ -13,6 +13,7 @@ from typing import Any
 from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
 from nodeless.operator.setting_values import (
     UnusableValue,
+    address_to_listen_on,
     boolean,
     log_level,
     port,
@@ -65,7 +66,10 @@ class ProcessSettings:
         "Name under which this replica holds the Lease. If empty, the host name and the process ID.",
         flag=False)
     bind_address: str = _declare_setting(
-        "POD_IP", text, "0.0.0.0", "Address on which all ports are opened.", flag=False)
+        "POD_IP", address_to_listen_on, "0.0.0.0",
+        "Address of the pod. The ports are opened on all addresses of its family, or on this one alone if it "
+        "is a loopback address.",
+        flag=False)
     webhook_port: int = _declare_setting("WEBHOOK_PORT", port, "8443", "Port of the webhook.")
     metrics_port: int = _declare_setting("METRICS_PORT", port, "8080", "Port of the metrics.")
     health_port: int = _declare_setting("HEALTH_PROBE_PORT", port, "8081", "Port of the health probes.")

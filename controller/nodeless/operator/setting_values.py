@@ -4,6 +4,7 @@ The spellings are Go's, because users write these settings for Karpenter: `1m30s
 """
 
 import base64
+import ipaddress
 import json
 import math
 import re
@@ -134,6 +135,20 @@ def port(value: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 6 and int(value) < 65536):
         raise UnusableValue("is not a port", "a number below 65536")
     return int(value)
+
+
+def address_to_listen_on(value: str) -> str:
+    """All addresses of the family of a pod's own: `kubectl port-forward` comes to a loopback address.
+
+    A loopback address, and a name, stays as it is.
+    """
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        return value
+    if address.is_loopback:
+        return value
+    return "::" if address.version == 6 else "0.0.0.0"
 
 
 def url(value: str) -> str:
