@@ -7,24 +7,24 @@ cost ten times the processor time on the paths that matter.
 
 import base64
 import os
+import re
 import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-import yaml
 from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
-from nodeless.api.yaml_bounds import check_yaml
 from nodeless.kube.errors import AnswerTooLarge, ApiError, ApiUnavailable
+from nodeless.kube.kubeconfig import proxy_of, read_kubeconfigs
 from nodeless.kube.lanes import Lane, Pauses, lane_of
 from nodeless.kube.lines import lines_of
 from nodeless.kube.throttling import TokenBucket
@@ -52,6 +52,7 @@ USER_AGENT = "nodeless"
 #: Refusals of the server's priority and fairness after which a request is given up.
 _MOST_REFUSALS = 5
 _TOO_MANY_REQUESTS = 429
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 #: What a request that gets no answer is counted as (client-go's word).
 _NO_ANSWER = "<error>"
 
@@ -61,6 +62,13 @@ WaitObserver = Callable[[str, str, float], None]
 """Told of each request that may be limited: method, host, seconds that it waited for its turn."""
 DateObserver = Callable[[str | None, float], object]
 """Told of each answer: its Date, and the seconds that it took."""
+
+
+class _Route(TypedDict):
+    """How a request reaches the API server."""
+
+    proxy: str | None
+    server_hostname: str | None
 
 
 def _ignore(*_request: object) -> None:
@@ -75,6 +83,10 @@ class ApiClient:
     ) -> None:
         self._silence = silence
         self._configuration = configuration
+        self._route: _Route = {
+            "proxy": configuration.proxy,
+            "server_hostname": configuration.tls_server_name,
+        }
         self._token_file = token_file
         self._sessions: dict[Lane, aiohttp.ClientSession] = {}
         self._pauses = Pauses()
@@ -124,10 +136,13 @@ class ApiClient:
         kubeconfig = os.environ.get("KUBECONFIG")
         try:
             if kubeconfig:
-                token_file = _token_file(_read_kubeconfig(Path(kubeconfig.split(os.pathsep)[0])))
+                given = read_kubeconfigs(kubeconfig)
+                token_file = given.token_file()
                 await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
-                    config_file=kubeconfig, client_configuration=configuration
+                    config_file=given.paths, context=given.context, client_configuration=configuration
                 )
+                configuration.proxy = configuration.proxy or proxy_of(configuration.host)
+                _check_proxy(configuration.proxy)
             else:
                 kubernetes_config.load_incluster_config(  # type: ignore[no-untyped-call]
                     client_configuration=configuration
@@ -239,12 +254,13 @@ class ApiClient:
                 data=data,
                 params=query,
                 headers=await self._headers(content_type if data is not None else None),
+                **self._route,
             ) as response:
                 self._on_date(response.headers.get("Date"), time.monotonic() - asked)
                 answer = await _read(response, f"{method} {self.host}{path}")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._on_request(method, _NO_ANSWER, self._address)
-            raise ApiUnavailable(f"{method} {self.host}{path}: {error or type(error).__name__}") from error
+            raise ApiUnavailable(f"{method} {self.host}{path}: {_problem(error)}") from error
         self._on_request(method, str(response.status), self._address)
         if response.status >= 400:
             raise _refusal(response, answer)
@@ -315,7 +331,11 @@ class ApiClient:
         code = _NO_ANSWER
         try:
             async with self._open(Lane.WATCHES).get(
-                self.host + path, params=query, headers=await self._headers(), timeout=timeout
+                self.host + path,
+                params=query,
+                headers=await self._headers(),
+                timeout=timeout,
+                **self._route,
             ) as response:
                 code = str(response.status)
                 if response.status >= 400:
@@ -325,7 +345,7 @@ class ApiClient:
                     raise refusal
                 yield lines_of(response.content.iter_any())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiUnavailable(f"watch {self.host}{path}: {error or type(error).__name__}") from error
+            raise ApiUnavailable(f"watch {self.host}{path}: {_problem(error)}") from error
         finally:
             self._on_request("GET", code, self._address)
 
@@ -365,6 +385,17 @@ async def _read(response: aiohttp.ClientResponse, asked: str) -> bytes:
     return bytes(body)
 
 
+def _check_proxy(proxy: str | None) -> None:
+    scheme = urlsplit(proxy or "").scheme
+    if proxy and scheme not in ("http", "https"):
+        raise ConfigException(f"the proxy is one for {scheme}, and none but HTTP proxies can be used")
+
+
+def _problem(error: Exception) -> str:
+    """Why there is no answer; the address of a proxy may hold its credentials."""
+    return _CREDENTIALS.sub("//", str(error)) or type(error).__name__
+
+
 def _watched_socket(address: Any) -> socket.socket:
     """A socket on which a peer that is gone is noticed though it never said goodbye."""
     family, kind, protocol = address[:3]
@@ -387,27 +418,3 @@ def _ssl_context(configuration: Configuration) -> Any:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
     return context
-
-
-def _read_kubeconfig(file: Path) -> Json:
-    """The content of a kubeconfig. Raises ConfigException for what the library would stumble over."""
-    if not file.is_file():
-        raise ConfigException(f"KUBECONFIG names {file}, which is no file")
-    try:
-        text = file.read_text()
-        check_yaml(text)
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigException(f"{file} is no YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(document, dict) or not document.get("clusters"):
-        raise ConfigException(f"{file} names no cluster")
-    return document
-
-
-def _token_file(document: Json) -> Path | None:
-    """The `tokenFile` of the current context's user: read anew for each request, because it rotates."""
-    current = document.get("current-context")
-    contexts, users = document.get("contexts") or [], document.get("users") or []
-    user = next((c["context"]["user"] for c in contexts if c["name"] == current), None)
-    entry = next((u.get("user") or {} for u in users if u["name"] == user), {})
-    return Path(entry["tokenFile"]) if "tokenFile" in entry else None
