@@ -19,6 +19,7 @@ from nodeless.kube.provisioning_requests import (
 from nodeless.kube.reflector import Reflector
 from nodeless.model.events import NodeClassSeen, NodeGone, NodeSeen, PoolSeen
 from tests.controllers.conftest import eventually
+from tests.virtual_time import run_in_virtual_time
 
 BOOKMARK = {
     "type": "BOOKMARK",
@@ -115,6 +116,40 @@ def test_an_invalid_template_is_seen_as_invalid():
     (event,) = events_of("awsnodetemplates", [added(manifest), BOOKMARK])
     assert isinstance(event, NodeClassSeen)
     assert "spec.amiFamily" in event.node_class.invalid
+
+
+class Endless(Streams):
+    """One whose streams all end alike."""
+
+    def __init__(self, *entries):
+        super().__init__()
+        self._entries = entries
+        self.asked = []
+
+    @asynccontextmanager
+    async def stream(self, _path, query):
+        self.asked.append(query)
+        yield self._lines(self._entries[min(len(self.asked), len(self._entries)) - 1])
+
+
+GONE = {"type": "ERROR", "object": {"code": 410}}
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [([added(node("a"))],), ([added(node("a")), BOOKMARK, GONE],), ([added(node("a")), BOOKMARK], [])],
+    ids=["lists that never end", "versions that are gone at once", "watches without a word"],
+)
+def test_a_server_that_ends_every_stream_at_once_is_asked_ever_less_often(streams):
+    async def a_minute_of(server):
+        watched = next(each for each in watched_kinds(print) if each.name == "nodes")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(60):
+                await Reflector(server, watched, lambda _event: None).run()
+
+    server = Endless(*streams)
+    run_in_virtual_time(a_minute_of(server))
+    assert 5 < len(server.asked) < 40
 
 
 class Pages(Streams):

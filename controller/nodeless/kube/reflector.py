@@ -45,6 +45,8 @@ _EXPIRED = 410
 _PAGE = 500
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
+#: Seconds; a watch that ends sooner, and without a word, has failed (client-go).
+_SHORTEST_WATCH = 1.0
 #: While a kind of others is not served.
 _LONGEST_ABSENT_DELAY = 30.0
 #: Seconds, at least and at most, after which the server ends a watch. It goes on where it ended; a short
@@ -158,11 +160,12 @@ class Reflector(Generic[E]):
 
     async def run(self) -> None:
         """Sync until cancelled. Problems are logged once each, and cured by trying again."""
-        delay = _FIRST_DELAY
+        delay, loop = _FIRST_DELAY, asyncio.get_running_loop()
         while True:
+            failed, began = True, loop.time()
             try:
-                await self._follow()
-                delay = _FIRST_DELAY
+                # A server or a proxy that ends each watch at once must not be asked at once again.
+                failed = not await self._follow() and loop.time() - began < _SHORTEST_WATCH
             except _Restart:
                 self._version = ""
             except ApiUnavailable as error:
@@ -186,7 +189,7 @@ class Reflector(Generic[E]):
             # Jitter spreads the reconnects of many watches after a restart of the API server.
             await asyncio.sleep(delay * (0.5 + _CHANCE.random()))
             longest = _LONGEST_ABSENT_DELAY if self._absent and self.watched.foreign else _LONGEST_DELAY
-            delay = min(delay * 2, longest) if self.problem else _FIRST_DELAY
+            delay = min(delay * 2, longest) if failed else _FIRST_DELAY
 
     def _refuses_to_stream(self, error: ApiError) -> bool:
         """Whether the server answers so to a streaming list, and not to the watch that comes after one."""
@@ -278,7 +281,8 @@ class Reflector(Generic[E]):
             self._readable_again(key)
         return {key}
 
-    async def _follow(self) -> None:
+    async def _follow(self) -> bool:
+        """List, where need be, and watch to the end of one stream; whether anything came by it."""
         if not self._version and not self._streams_lists:
             await self._list()
         listing: set[str] | None = None if self._version else set()
@@ -295,8 +299,10 @@ class Reflector(Generic[E]):
             query["resourceVersion"] = self._version
         else:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        heard = False
         async with self._client.stream(self._path, query) as lines:
             async for line in lines:
+                heard = True
                 if self.problem is not None:
                     self._log.info(f"watching {self.watched.name} again")
                     self.problem = None
@@ -305,6 +311,7 @@ class Reflector(Generic[E]):
             # Perhaps there is more than fits into the time: the next attempt gets twice of it.
             self._period = tuple(min(2 * each, _LONGEST_PERIOD) for each in self._period)
             raise _Restart
+        return heard
 
     def _receive(self, line: bytes, listing: set[str] | None) -> set[str] | None:
         """Handle one line; gives back the keys listed so far, None once the list is complete."""
