@@ -20,7 +20,7 @@ from nodeless.model.bill import Bill, BillPart
 from nodeless.model.commitments import Commitment
 from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget, Reference
 from nodeless.model.snapshot import Snapshot
@@ -187,6 +187,33 @@ def test_a_nodes_series_say_what_it_offers_and_what_its_pods_ask_for():
     assert cpu["karpenter_nodes_total_pod_limits"] == 2.0
     assert cpu["karpenter_nodes_total_daemon_requests"] == pytest.approx(0.1)
     assert "karpenter_nodes_total_daemon_limits" not in cpu
+
+
+def test_a_pods_series_has_what_dashboards_of_v1_select_by():
+    node = replace(factories.a_node(name="node-0"), labels={NODE_POOL: "general"})
+    pods = [
+        replace(factories.a_pod("web", node_name="node-0"), ready=True),
+        factories.a_pod("other", node_name="not-ours"),
+        factories.a_pod("pending"),
+    ]
+    snapshot = reduce(apply, map(PodSeen, pods), apply(Snapshot(), NodeSeen(node)))
+    metrics = ClusterMetrics()
+    metrics.watch(lambda: snapshot)
+    read = {each.name: each.samples for each in text_string_to_metric_families(metrics.text())}
+    shown = {
+        sample.labels["name"]: tuple(
+            sample.labels[name] for name in ("nodepool", "scheduled", "ready", "managed")
+        )
+        for sample in read["karpenter_pods_state"]
+    }
+    assert shown == {
+        "web": ("general", "true", "true", "true"),
+        "other": ("N/A", "true", "false", "false"),
+        "pending": ("N/A", "false", "false", "false"),
+    }
+    assert all(
+        {*sample.labels} == {*FAMILIES["karpenter_pods_state"][1]} for sample in read["karpenter_pods_state"]
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -400,7 +427,9 @@ def test_version_ones_names_show_the_same_figures():
     metrics.nodes.created.labels("provisioning", "default").inc(2)
     metrics.nodes.created.labels("consolidation/replace", "default").inc()
     metrics.scheduling_seconds.observe(0.3)
+    metrics.nodes.eviction_requests.labels("429").inc(3)
     shown = collected(metrics)
+    assert shown['karpenter_pods_eviction_requests_total{code="429"}'] == 3
     assert shown['karpenter_nodes_created_total{nodepool="default"}'] == 3
     assert shown['karpenter_nodeclaims_created_total{nodepool="default",reason="provisioning"}'] == 2
     assert shown["karpenter_scheduler_scheduling_duration_seconds_count"] == 1

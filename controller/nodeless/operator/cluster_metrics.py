@@ -60,11 +60,15 @@ POD_LABELS = (
     "owner",
     "node",
     "provisioner",
+    "nodepool",
     "zone",
     "arch",
     "capacity_type",
     "instance_type",
     "phase",
+    "scheduled",
+    "ready",
+    "managed",
 )
 _COUNTS = {
     "karpenter_cluster_state_node_count": "Number of nodes that nodeless knows.",
@@ -183,12 +187,18 @@ def _place(name: str, labels: Mapping[str, str]) -> str:
         {
             "node": name,
             "provisioner": pool_name(labels),
+            "nodepool": labels.get(NODE_POOL, UNKNOWN),
             "zone": labels.get(ZONE, UNKNOWN),
             "arch": labels.get(ARCH, UNKNOWN),
             "capacity_type": labels.get(CAPACITY_TYPE, UNKNOWN),
             "instance_type": labels.get(INSTANCE_TYPE, UNKNOWN),
+            "managed": _truth(pool_name(labels) != UNKNOWN),
         }
     )
+
+
+def _truth(holds: bool) -> str:
+    return "true" if holds else "false"
 
 
 def _pod_line(pod: Pod, place: str) -> str:
@@ -197,6 +207,13 @@ def _pod_line(pod: Pod, place: str) -> str:
         first = pod.owners[0]
         owner = f"/apis/{first.api_version}/namespaces/{pod.namespace}/{first.kind.lower()}s/{first.name}"
     labels = _format_labels(
-        {"name": pod.name, "namespace": pod.namespace, "owner": owner, "phase": pod.phase}
+        {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "owner": owner,
+            "phase": pod.phase,
+            "scheduled": _truth(bool(pod.node_name)),
+            "ready": _truth(pod.ready),
+        }
     )
     return _line(_POD_STATE, f"{{{labels},{place}}}", 1)

@@ -60,6 +60,12 @@ MIRRORS = (
         "summary",
     ),
     Mirror("karpenter_pods_startup_duration_seconds", "karpenter_pods_startup_time_seconds", {}, "summary"),
+    Mirror(
+        "karpenter_pods_eviction_requests_total",
+        "karpenter_nodes_eviction_requests_total",
+        {"code": "code"},
+        "counter",
+    ),
     Mirror("karpenter_scheduler_unschedulable_pods_count", "nodeless_pods_without_capacity", {}),
     Mirror(
         "karpenter_interruption_received_messages_total",
