@@ -412,6 +412,26 @@ def test_what_eks_auto_mode_serves_is_left_alone_in_whatever_state_it_is(kind, k
     assert (own_key, len(seen)) == (key, 1)
 
 
+@pytest.mark.parametrize(("kind", "key"), [("NodeClaim", "one"), ("NodePool", "NodePool/one")])
+def test_what_another_provider_serves_is_left_alone(kind, key):
+    """A claim taken for ours would be deleted, since its node class is none of ours."""
+    reported = []
+    watched = next(
+        each
+        for each in watched_kinds(lambda *given: reported.append(given))
+        if each.path.endswith(f"/karpenter.sh/v1/{kind.lower()}s")
+    )
+    reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": kind,
+        "metadata": {"name": "one", "uid": "u"},
+        "spec": spec_of(kind, reference),
+    }
+    assert watched.decode(json.dumps(manifest).encode()) == (key, ())
+    assert reported == []
+
+
 def test_when_a_pod_was_told_to_save_its_work_is_on_the_pod():
     told = {
         "type": "nodeless.dev/CheckpointRequested",

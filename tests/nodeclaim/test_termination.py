@@ -201,6 +201,11 @@ def test_a_node_of_eks_auto_mode_is_let_go_by_its_own_controller():
     assert step_orphan(node, (), NOW).instructions == ()
 
 
+def test_a_node_of_another_provider_is_let_go_by_its_own_controller():
+    node = replace(DELETED_NODE, provider_id="kwok://one")
+    assert step_orphan(node, (a_pod("a"),), NOW).instructions == ()
+
+
 POD_STATES = st.sampled_from(
     [
         {},

@@ -5,6 +5,7 @@ from typing import Any
 
 from nodeless.api.errors import FieldError
 from nodeless.api.rule_codes import RuleCode
+from nodeless.model.labels import AWS_GROUP, CORE_GROUP
 
 _NOT_READ = {
     ("eks.amazonaws.com", "NodeClass"): (
@@ -33,6 +34,8 @@ _ELSEWHERE = {
 
 #: API groups of node classes whose pools and claims another controller serves.
 _OTHERS_GROUPS = frozenset({"eks.amazonaws.com"})
+#: Those of our own; a claim of a Provisioner with an inline provider names the Provisioner.
+_OWN_GROUPS = frozenset({AWS_GROUP, CORE_GROUP})
 
 
 def is_served_by_others(manifest: Any) -> bool:
@@ -42,13 +45,23 @@ def is_served_by_others(manifest: Any) -> bool:
     launch, drain or delete it, or to write its status, would be to fight over it. As in Karpenter, which
     leaves alone what names a node class of another provider.
     """
+    return any(map(is_of_others, _node_class_groups(manifest)))
+
+
+def is_of_another_provider(manifest: Any) -> bool:
+    """Whether a NodePool or NodeClaim names a node class that is none of ours, of whatever provider."""
+    return any(group not in _OWN_GROUPS for group in _node_class_groups(manifest))
+
+
+def _node_class_groups(manifest: Any) -> Iterator[str]:
+    """The group of the node class that a NodePool or NodeClaim names, where it names one."""
     for path in (("spec", "template", "spec", "nodeClassRef"), ("spec", "nodeClassRef")):
         found = manifest
         for name in path:
             found = found.get(name) if isinstance(found, Mapping) else None
-        if isinstance(found, Mapping) and is_of_others(found.get("group")):
-            return True
-    return False
+        group = found.get("group") if isinstance(found, Mapping) else None
+        if isinstance(group, str) and group:
+            yield group
 
 
 def is_of_others(group: Any) -> bool:

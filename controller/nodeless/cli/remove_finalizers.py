@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from nodeless.api.foreign_kinds import is_served_by_others
+from nodeless.api.foreign_kinds import is_of_another_provider
 from nodeless.api.kinds import ALL
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.kube import ApiClient, ApiError
@@ -20,6 +20,7 @@ from nodeless.model.labels import (
     TEARDOWN_FINALIZER,
     TERMINATION_FINALIZER,
 )
+from nodeless.model.nodes import is_of_another_cloud
 from nodeless.model.object_names import LEASE_NAME
 from nodeless.operator.timing import TIMING
 from nodeless.webhook.injection import CONFIGURATIONS
@@ -74,13 +75,14 @@ async def remove_finalizers(client: ApiClient, namespace: str) -> list[str]:
 async def _held(client: ApiClient, namespace: str) -> AsyncIterator[tuple[str, str, dict[str, Any]]]:
     """Kind, path and document of each object with a finalizer of ours.
 
-    Objects of EKS Auto Mode carry Karpenter's, too, and their own controller lives: it takes it off.
+    Objects of EKS Auto Mode and of other providers carry Karpenter's, too, and their own controllers live:
+    they take it off.
     """
     config_maps = f"/api/v1/namespaces/{namespace}/configmaps"
     collections = [(kind.kind, kind.path()) for kind in ALL]
     for kind, path in (*collections, ("Node", "/api/v1/nodes")):
         for each in await _listed(client, path):
-            others = is_served_by_others(each) or _compute_type(each) == AUTO_MODE
+            others = is_of_another_provider(each) or _is_node_of_others(each)
             if not others and _OURS & {*(each["metadata"].get("finalizers") or ())}:
                 yield kind, f"{path}/{each['metadata']['name']}", each
     for each in await _listed(client, config_maps, fieldSelector=f"metadata.name={GUARD_NAME}"):
@@ -88,9 +90,9 @@ async def _held(client: ApiClient, namespace: str) -> AsyncIterator[tuple[str, s
             yield "ConfigMap", f"{config_maps}/{GUARD_NAME}", each
 
 
-def _compute_type(document: dict[str, Any]) -> str:
-    """Who made a node, as EKS labels it; empty for other objects and for nodes that EKS does not label."""
-    return str((document["metadata"].get("labels") or {}).get(COMPUTE_TYPE, ""))
+def _is_node_of_others(document: dict[str, Any]) -> bool:
+    labels, spec = document["metadata"].get("labels") or {}, document.get("spec") or {}
+    return labels.get(COMPUTE_TYPE) == AUTO_MODE or is_of_another_cloud(str(spec.get("providerID") or ""))
 
 
 async def _listed(client: ApiClient, path: str, **query: str) -> list[dict[str, Any]]:

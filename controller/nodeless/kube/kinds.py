@@ -7,7 +7,7 @@ import msgspec
 
 from nodeless.api import reading
 from nodeless.api.errors import problem_of
-from nodeless.api.foreign_kinds import is_served_by_others
+from nodeless.api.foreign_kinds import is_of_another_provider, is_served_by_others
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.reading_parts import conditions_of
@@ -157,12 +157,12 @@ def _namespace(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _claim_decoder(report_invalid: Report) -> Decode:
     """A claim that cannot be read is still seen: its instance must not pass for one without a claim.
 
-    One of EKS Auto Mode is not: it is not ours to carry out.
+    One of EKS Auto Mode, or of another provider, is not: it is not ours to carry out.
     """
 
     def decode(raw: bytes) -> Decoded:
         manifest = msgspec.json.decode(raw)
-        if is_served_by_others(manifest):
+        if is_of_another_provider(manifest):
             return read_metadata(manifest).name, ()
         claim = reading.read_any_claim(manifest, lambda error: report_invalid(manifest, error))
         return claim.name, (events.ClaimSeen(claim),)
@@ -203,7 +203,7 @@ def _csi_node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _pool_decoder(report_invalid: Report) -> Decode:
     """An invalid pool is still seen: its nodes stay, and its deletion must still be waited for.
 
-    One of EKS Auto Mode is kept apart: it gets no status and no finalizer of ours.
+    One of another provider gets no status and no finalizer of ours. That of EKS Auto Mode is known as such.
     """
 
     def decode(raw: bytes) -> Decoded:
@@ -211,6 +211,8 @@ def _pool_decoder(report_invalid: Report) -> Decode:
         if is_served_by_others(manifest):
             other = reading.read_neighbor_pool(manifest)
             return other.key, (events.NeighborPoolSeen(other),)
+        if is_of_another_provider(manifest):
+            return str(_reference(manifest, read_metadata(manifest))), ()
         try:
             pool, inline_class = reading.read_pool(manifest)
         except Exception as error:  # whatever is wrong with it, it is that pool's trouble alone

@@ -78,6 +78,11 @@ def capacity_type_of(labels: Mapping[str, str]) -> str:
     return labels.get(CAPACITY_TYPE) or _EKS_CAPACITY_TYPES.get(labels.get(EKS_CAPACITY_TYPE, ""), "")
 
 
+def is_of_another_cloud(provider_id: str) -> bool:
+    """Whether an id is none of EC2's form `aws:///ZONE/ID`; a node that has none yet may be anybody's."""
+    return bool(provider_id) and not provider_id.startswith("aws:")
+
+
 @dataclass(frozen=True, slots=True)
 class NodeClaim:
     """A v1 NodeClaim: the request for one node, written before its instance exists.

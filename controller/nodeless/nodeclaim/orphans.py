@@ -11,7 +11,7 @@ from nodeless.model.labels import (
     COMPUTE_TYPE,
     TERMINATION_FINALIZER,
 )
-from nodeless.model.nodes import Node, NodeClaim
+from nodeless.model.nodes import Node, NodeClaim, is_of_another_cloud
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NODE_POOL_KIND, Reference
 from nodeless.nodeclaim.draining import Drain, delays_drain, drain_taint, requests_to_leave
@@ -23,14 +23,16 @@ def step_orphan(node: Node, pods: Iterable[Pod], now: float) -> Step:
     """What a node without a claim needs next, once it is deleted.
 
     Nodes of Karpenter v0.27 have the same finalizer, and never had a claim: they are not ours to end. Nodes
-    of EKS Auto Mode have it, too, and claims that are not ours: their controller drains them.
+    of EKS Auto Mode and of other providers have it, too, and claims that are not ours: their controllers
+    drain them.
 
     Args:
         node: A node that no claim belongs to.
         pods: The pods on it.
         now: Seconds since the epoch.
     """
-    if node.labels.get(COMPUTE_TYPE) == AUTO_MODE or not node.registered:
+    of_others = node.labels.get(COMPUTE_TYPE) == AUTO_MODE or is_of_another_cloud(node.provider_id)
+    if of_others or not node.registered:
         return Step()
     if node.deletion_timestamp is None or not node.terminating:
         return Step()
