@@ -11,7 +11,14 @@ from nodeless.model.commitments import Commitment
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.process_settings import PROCESS_SETTINGS, ProcessSettings
-from nodeless.operator.settings import SETTINGS, GlobalSettings, SettingsError, read_settings, unknown_keys
+from nodeless.operator.settings import (
+    SETTINGS,
+    GlobalSettings,
+    SettingsError,
+    read_settings,
+    settings_faults,
+    unknown_keys,
+)
 from nodeless.operator.solver_policy import policy_of
 from nodeless.scheduling import PriceAdjustment
 from nodeless.scheduling.policy import DEFAULT_TIME_BOX
@@ -136,6 +143,15 @@ def test_while_running_a_bad_value_leaves_the_last_good_one(key, name, default, 
 def test_the_cluster_must_have_a_name():
     with pytest.raises(SettingsError, match=r"key aws\.clusterName=None: is required; hint:"):
         GlobalSettings.from_config_map({})
+
+
+def test_the_webhook_asks_no_config_map_for_the_name_that_the_process_was_given():
+    named = ConfigSources({"CLUSTER_NAME": "demo"})
+    assert settings_faults({"nodeless.timeBox": "2"}, named) == []
+    (fault,) = settings_faults({"nodeless.timeBox": "long"}, named)
+    assert "nodeless.timeBox='long'" in fault
+    (fault,) = settings_faults({"nodeless.timeBox": "2"})
+    assert "aws.clusterName=None: is required" in fault
 
 
 def test_the_table_has_every_key_of_karpenter_and_ours_are_told_apart_by_their_domain():

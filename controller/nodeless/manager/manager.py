@@ -192,7 +192,7 @@ class Controller:
             self._process.bind_address,
             self._process.webhook_port,
             certificates,
-            check_settings=settings_faults,
+            check_settings=lambda data: settings_faults(data, self._process.sources),
             advise_on_settings=lambda data: [*settings_warnings(data), *price_book_warnings(data)],
             context_source=validation_context.current,
             watcher=self._metrics.work.measure_review,

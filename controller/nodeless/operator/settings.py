@@ -414,9 +414,17 @@ def _gates(sources: ConfigSources, faults: list[Fault]) -> dict[str, str]:
     return gates
 
 
-def settings_faults(data: Mapping[str, str]) -> list[str]:
-    """What is wrong with the data of the settings' ConfigMap; empty when it can be used."""
-    return [str(fault) for fault in read_settings(data)[1]]
+def settings_faults(data: Mapping[str, str], sources: ConfigSources = NO_SOURCES) -> list[str]:
+    """What is wrong with the data of the settings' ConfigMap; empty when it can be used.
+
+    What is required may be missing from it where the process was given it (`sources`).
+    """
+    elsewhere = {
+        setting.key
+        for setting in SETTINGS.values()
+        if setting.required and not data.get(setting.key) and overriding(setting, sources)
+    }
+    return [str(fault) for fault in read_settings(data)[1] if fault.key not in elsewhere]
 
 
 def settings_warnings(data: Mapping[str, str]) -> list[str]:
