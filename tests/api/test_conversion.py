@@ -98,6 +98,21 @@ def test_c_4_a_life_span_that_is_not_given_has_no_end() -> None:
     assert pool_of(ttlSecondsUntilExpired=60)["template"]["spec"]["expireAfter"] == "60s"
 
 
+def test_c_4_a_life_span_ends_otherwise_in_the_other_generation_and_that_is_listed() -> None:
+    (change,) = convert_to_v1([provisioner(ttlSecondsUntilExpired=3600)], CONTEXT).changes
+    assert change[0] == "Provisioner/default"
+    assert str(change[1]).startswith("spec.ttlSecondsUntilExpired: 3600 is final in v1: neither")
+    assert convert_to_v1([provisioner()], CONTEXT).changes == []
+    (change,) = convert_to_v1alpha5([node_pool(template={"expireAfter": "1h"})]).changes
+    assert str(change[1]).startswith('spec.template.spec.expireAfter: "3600s" is not final in v1alpha5')
+    assert convert_to_v1alpha5([node_pool(template={"expireAfter": "Never"})]).changes == []
+
+
+def test_that_nodes_of_a_nodepool_drift_whatever_the_gate_says_is_mentioned() -> None:
+    notes = [note for _, note in convert_to_v1([provisioner()], CONTEXT).notes]
+    assert any("featureGates.driftEnabled is false" in note for note in notes)
+
+
 def test_c_6_limits_and_weight_stay() -> None:
     spec = pool_of(limits={"resources": {"cpu": 1000, "memory": "1Ti"}}, weight=9)
 
@@ -246,7 +261,7 @@ def test_c_17_a_taint_without_effect_is_listed() -> None:
 
 
 def test_c_18_workloads_are_mentioned() -> None:
-    (subject, note), _ = convert_to_v1([provisioner()], CONTEXT).notes
+    (subject, note), *_ = convert_to_v1([provisioner()], CONTEXT).notes
     assert subject == "Provisioner/default"
     for word in ("karpenter.sh/provisioner-name", "karpenter.sh/nodepool", "karpenter.sh/do-not-disrupt"):
         assert word in note
@@ -260,7 +275,7 @@ def test_c_8_the_reference_says_group_kind_and_name() -> None:
 
 
 def test_c_19_running_nodes_are_not_converted() -> None:
-    _, (subject, note) = convert_to_v1([provisioner()], CONTEXT).notes
+    _, (subject, note), _ = convert_to_v1([provisioner()], CONTEXT).notes
 
     assert subject == "Provisioner/default"
     assert "running nodes are not converted" in note

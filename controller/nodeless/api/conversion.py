@@ -195,6 +195,15 @@ def _add_pool(
             "Provisioner, or keep new pods off them with a taint until they are empty",
         )
     )
+    result.notes.append(
+        (
+            subject,
+            "nodes of a NodePool are replaced when they drift, for example from a newer image, also where "
+            "featureGates.driftEnabled is false",
+        )
+    )
+    if (expiry := spec.get("ttlSecondsUntilExpired")) is not None:
+        result.changes.append((subject, final_expiry("spec.ttlSecondsUntilExpired", expiry)))
     made = {
         "apiVersion": NODE_POOL.api_version,
         "kind": NODE_POOL.kind,
@@ -202,6 +211,17 @@ def _add_pool(
         "spec": _pool_spec(spec, class_name),
     }
     result.add(subject, made, _pool_losses(spec))
+
+
+def final_expiry(path: str, value: Any) -> FieldError:
+    """What becomes of a life span in v1."""
+    return FieldError(
+        path,
+        value,
+        "is final in v1: neither spec.disruption.budgets nor a replacement that is not there yet delay it",
+        "write a longer one, or Never, where that is too early",
+        code=RuleCode.CHANGED_BY_CONVERSION,
+    )
 
 
 def _pool_spec(spec: Mapping[str, Any], class_name: str) -> dict[str, Any]:

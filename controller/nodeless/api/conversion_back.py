@@ -62,7 +62,18 @@ def convert_to_v1alpha5(manifests: Iterable[Mapping[str, Any]]) -> Conversion:
                 )
                 result.notes.append((subject_of(manifest), text))
             result.add(subject_of(manifest), _manifest(PROVISIONER, manifest, converted), losses)
+            if (expiry := converted.get("ttlSecondsUntilExpired")) is not None:
+                result.changes.append((subject_of(manifest), _no_final_expiry(expiry)))
     return result
+
+
+def _no_final_expiry(expiry: int) -> FieldError:
+    return FieldError(
+        "spec.template.spec.expireAfter",
+        f"{expiry}s",
+        "is not final in v1alpha5: a node is kept until its replacement is there, and pods may keep it",
+        code=RuleCode.CHANGED_BY_CONVERSION,
+    )
 
 
 def _manifest(kind: Any, source: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeless.api.conversion import Conversion, Manifest, class_names, convert_to_v1
+from nodeless.api.conversion import Conversion, Manifest, class_names, convert_to_v1, final_expiry
 from nodeless.api.conversion_classes import ClassContext, convert_ubuntu_disks
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
@@ -298,15 +298,7 @@ def _convert_pool(spec: dict[str, Any], made: ConvertedObject) -> None:
     _convert_reference(inner)
     inner.setdefault("expireAfter", expiry)
     if expiry != "Never":
-        message = (
-            "is final in v1: neither spec.disruption.budgets nor a replacement that is not there yet delay it"
-        )
-        hint = "write a longer one, or Never, where that is too early"
-        made.changes.append(
-            FieldError(
-                "spec.disruption.expireAfter", expiry, message, hint, code=RuleCode.CHANGED_BY_CONVERSION
-            )
-        )
+        made.changes.append(final_expiry("spec.disruption.expireAfter", expiry))
 
 
 def _convert_reference(holder: dict[str, Any]) -> None:
