@@ -18,6 +18,7 @@ from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model.bill import Bill, BillPart
 from nodeless.model.commitments import Commitment
+from nodeless.model.conditions import Condition
 from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
@@ -34,6 +35,7 @@ from tests import factories
 from tests.controllers.process import leads, scrape
 from tests.controllers.world import CLAIMS, Kubelets, a_pod, a_provisioner, a_template
 from tests.disruption.world import a_node_pool, cluster, node_of
+from tests.factories import NOW
 from tests.scheduling.factories import instance_type
 
 #: Names of v0.27 that dashboards use, with their type and labels.
@@ -214,6 +216,40 @@ def test_a_pods_series_has_what_dashboards_of_v1_select_by():
     assert all(
         {*sample.labels} == {*FAMILIES["karpenter_pods_state"][1]} for sample in read["karpenter_pods_state"]
     )
+
+
+def test_conditions_and_deletions_are_shown_under_karpenters_names_of_each_kind_and_of_all():
+    refused = Condition("Ready", "False", "NodeClassNotReady", last_transition_time=NOW - 60)
+    pool = replace(a_node_pool("general"), conditions=(refused,))
+    claim = replace(
+        factories.a_claim("general-1", labels={NODE_POOL: "general"}, deletion_timestamp=NOW - 5),
+        conditions=(Condition("Launched", "True", "Launched", last_transition_time=NOW - 30),),
+    )
+    provisioner = replace(factories.a_pool(), conditions=(refused,))
+    seen = (PoolSeen(pool), PoolSeen(provisioner), ClaimSeen(claim))
+    snapshot = reduce(apply, seen, Snapshot())
+    metrics = ClusterMetrics(lambda: NOW)
+    metrics.watch(lambda: snapshot)
+    shown = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(metrics.text())
+        for sample in family.samples
+        if sample.name.startswith("operator_")
+    }
+
+    def value(series, **labels):
+        return shown[series, *sorted({"namespace": "", **labels}.items())]
+
+    ready = {"name": "general", "type": "Ready", "status": "False", "reason": "NodeClassNotReady"}
+    of_pool = {"group": "karpenter.sh", "kind": "NodePool"}
+    assert value("operator_nodepool_status_condition_count", **ready) == 1
+    assert value("operator_nodepool_status_condition_current_status_seconds", **ready) == 60
+    assert value("operator_status_condition_count", **ready, **of_pool) == 1
+    launched = {"name": "general-1", "type": "Launched", "status": "True", "reason": "Launched"}
+    of_claim = {"karpenter_sh_nodepool": "general", "karpenter_k8s_aws_ec2nodeclass": ""}
+    assert value("operator_nodeclaim_status_condition_count", **launched, **of_claim) == 1
+    assert value("operator_nodeclaim_termination_current_time_seconds", name="general-1", **of_claim) == 5
+    assert not any("Provisioner" in str(key) for key in shown)
 
 
 @settings(max_examples=50, deadline=None)

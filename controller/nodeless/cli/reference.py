@@ -138,9 +138,9 @@ process (`process_*`, `python_*`). Durations are in seconds, CPU is in cores, an
 `resource_type` is the name of the resource in lower case, with `_` instead of `-`.""",
         "## The controller",
         _table(("Name", "Type", "Labels", "Meaning"), rows),
-        "## Nodes and pods",
-        """nodeless computes these series from the state of the cluster at each scrape, so series of deleted nodes and pods disappear. If
-a node lacks a label, its value is `N/A`.""",
+        "## Nodes, pods and conditions",
+        """nodeless computes these series from the state of the cluster at each scrape, so series of deleted objects disappear. If a node
+lacks a label, its value is `N/A`.""",
         _table(("Name", "Type", "Labels", "Meaning"), cluster),
         "## Instance types",
         "These series describe the instance types that the pools allow. The leader updates them once a minute.",

@@ -1,4 +1,4 @@
-"""Series of nodes and pods, made from the snapshot each time that they are asked for.
+"""Series of nodes, pods and conditions, made from the snapshot each time that they are asked for.
 
 Nothing is remembered: what is gone from the cluster is gone from the series. Their number is bounded by the
 cluster's: six families by resource for each node, one series for each pod.
@@ -24,6 +24,8 @@ from nodeless.model.nodes import Node
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, Resources, add
 from nodeless.model.snapshot import Snapshot
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.condition_metrics import CONDITION_FAMILIES, condition_series
 
 UNKNOWN = "N/A"
 _NODE_FAMILIES = {
@@ -79,6 +81,7 @@ FAMILIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     **{name: (meaning, NODE_LABELS) for name, meaning in _NODE_FAMILIES.items()},
     _POD_STATE: ("1 for each pod. The labels describe the pod and its node.", POD_LABELS),
     **{name: (meaning, ()) for name, meaning in _COUNTS.items()},
+    **CONDITION_FAMILIES,
 }
 """Meaning and labels by name."""
 
@@ -86,7 +89,8 @@ FAMILIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 class ClusterMetrics:
     """Writes the series of the snapshot that `watch` gives; before that, there are none."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = wall_clock) -> None:
+        self._clock = clock
         self._snapshot: Callable[[], Snapshot | None] = lambda: None
 
     def watch(self, snapshot: Callable[[], Snapshot | None]) -> None:
@@ -110,6 +114,8 @@ class ClusterMetrics:
             series[_POD_STATE] += [
                 _pod_line(pod, places.get(pod.node_name) or _place(pod.node_name, {})) for pod in pods
             ]
+            for name, labels, value in condition_series(snapshot, self._clock()):
+                series[name].append(_line(name, f"{{{_format_labels(labels)}}}", value))
         return "".join(_family(name, lines) for name, lines in series.items())
 
 
