@@ -12,6 +12,7 @@ from nodeless.controllers.nodepool.object_status import resolved_status, unresol
 from nodeless.kube.cluster import Cluster
 from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
 from nodeless.model.conditions import Condition
+from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.snapshot import Snapshot
 from tests.factories import NOW, a_pool
@@ -51,6 +52,14 @@ def test_aws_4_4_the_status_names_zones_groups_and_images_that_their_owners_advi
     assert status["securityGroups"] == [{"id": "sg-1", "name": "nodes"}]
     assert [each.get("deprecated") for each in status["amis"]] == [True, None]
     assert set(resolved_status(PROVISIONERS, resolved, NOW)) == {"subnets", "securityGroups", "conditions"}
+
+
+@pytest.mark.parametrize("interruptible", [True, False])
+def test_the_status_says_of_a_reservation_whether_it_may_be_taken_back(interruptible):
+    held = CapacityReservation("cr-1", "m5.large", "us-east-1a", 1, interruptible=interruptible)
+    resolved = ResolvedNodeClass((), (), (), "nodes", reservations=(held,))
+    (shown,) = resolved_status(EC2, resolved, NOW)["capacityReservations"]
+    assert shown["interruptible"] is interruptible
 
 
 CHECKING = ("Unknown", "Validating")

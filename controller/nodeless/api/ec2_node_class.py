@@ -281,6 +281,8 @@ class CapacityReservationFound(Definition):
     """active or expiring."""
     end_time: str | None = None
     """When it ends."""
+    interruptible: bool | None = None
+    """Whether EC2 may take it back."""
 
 
 class Ec2NodeClassStatus(Definition):

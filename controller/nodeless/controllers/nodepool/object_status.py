@@ -224,6 +224,7 @@ def _reservation(reservation: CapacityReservation, now: float) -> Status:
         "ownerID": reservation.owner,
         "reservationType": reservation.type,
         "state": "expiring" if reservation.expiring(now) else "active",
+        "interruptible": reservation.interruptible,
         **ends,
     }
 
