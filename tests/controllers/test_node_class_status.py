@@ -8,13 +8,19 @@ import pytest
 from nodeless.cloudprovider import VALIDATION, CloudError, NodeClassUnresolved
 from nodeless.cloudprovider.pool_catalogs import assert_bootable
 from nodeless.controllers.nodeclass.checks import NodeClassChecks
-from nodeless.controllers.nodepool.object_status import resolved_status, unresolved_status, validation
+from nodeless.controllers.nodepool.object_status import (
+    pool_conditions,
+    resolved_status,
+    unresolved_status,
+    validation,
+)
 from nodeless.kube.cluster import Cluster
 from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
 from nodeless.model.conditions import Condition
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.snapshot import Snapshot
+from tests.disruption.world import a_node_pool
 from tests.factories import NOW, a_pool
 
 EC2 = NodeClass(Reference("EC2NodeClass", "default"))
@@ -60,6 +66,20 @@ def test_the_status_says_of_a_reservation_whether_it_may_be_taken_back(interrupt
     resolved = ResolvedNodeClass((), (), (), "nodes", reservations=(held,))
     (shown,) = resolved_status(EC2, resolved, NOW)["capacityReservations"]
     assert shown["interruptible"] is interruptible
+
+
+@pytest.mark.parametrize(
+    ("node_class", "reason"),
+    [
+        (None, "NodeClassNotFound"),
+        (replace(EC2, deletion_timestamp=NOW), "NodeClassTerminating"),
+        (EC2, "NodeClassNotReady"),
+    ],
+)
+def test_a_pool_says_why_its_class_cannot_be_used_by_karpenters_reasons(node_class, reason):
+    conditions = pool_conditions(a_node_pool(), node_class, "it cannot be used", NOW)["conditions"]
+    (shown,) = [each for each in conditions if each["type"] == "NodeClassReady"]
+    assert (shown["status"], shown["reason"]) == ("False", reason)
 
 
 CHECKING = ("Unknown", "Validating")

@@ -549,6 +549,12 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
         "Look at its conditions.",
     ),
     ConditionReason(
+        "NodeClassTerminating",
+        "`NodeClassReady` of pools",
+        "The node class is being deleted.",
+        "Name another node class in the pool, or create it again once it is gone.",
+    ),
+    ConditionReason(
         "WaitingForNodes",
         "`Deleting` of pools",
         "The pool is being deleted, and waits until its nodes are gone.",

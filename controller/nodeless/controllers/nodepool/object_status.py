@@ -92,6 +92,8 @@ def pool_conditions(
         )
     else:
         reason = "NodeClassNotFound" if node_class is None else "NodeClassNotReady"
+        if node_class is not None and node_class.deletion_timestamp is not None:
+            reason = "NodeClassTerminating"
         observed = (
             Condition(VALIDATION_SUCCEEDED, "True"),
             _false(NODE_CLASS_READY, reason, problem) if problem else Condition(NODE_CLASS_READY, "True"),
