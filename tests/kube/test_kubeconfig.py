@@ -103,6 +103,13 @@ def test_the_file_of_a_token_is_found_beside_its_kubeconfig_and_read_anew(connec
     asyncio.run(scenario())
 
 
+def test_a_command_that_gives_no_credentials_ends_the_attempt_instead_of_asking_as_nobody(connect, tmp_path):
+    for command in ("false", str(tmp_path / "missing")):
+        user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command}}
+        with pytest.raises(ApiUnavailable, match=f"the kubeconfig's command {command} gave no credentials"):
+            asyncio.run(connect(kubeconfig(tmp_path, "expired", user=user)))
+
+
 @pytest.mark.parametrize("told_by", ["kubeconfig", "environment"])
 def test_requests_and_watches_go_by_the_proxy(connect, tmp_path, monkeypatch, told_by):
     async def scenario():

@@ -141,6 +141,7 @@ class ApiClient:
                 await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
                     config_file=given.paths, context=given.context, client_configuration=configuration
                 )
+                _check_credentials(given.credential_command(), configuration)
                 configuration.proxy = configuration.proxy or proxy_of(configuration.host)
                 _check_proxy(configuration.proxy)
             else:
@@ -383,6 +384,12 @@ async def _read(response: aiohttp.ClientResponse, asked: str) -> bytes:
             response.close()
             raise AnswerTooLarge(f"{asked}: the answer is longer than {MOST_ANSWER_BYTES // 2**20} MiB")
     return bytes(body)
+
+
+def _check_credentials(command: str, configuration: Configuration) -> None:
+    """The library has logged why a command gave none, and would go on without."""
+    if command and not configuration.api_key.get("BearerToken") and not configuration.cert_file:
+        raise ConfigException(f"the kubeconfig's command {command} gave no credentials; it says why above")
 
 
 def _check_proxy(proxy: str | None) -> None:

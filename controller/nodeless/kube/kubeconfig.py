@@ -39,12 +39,19 @@ class Kubeconfigs:
 
     def token_file(self) -> Path | None:
         """The `tokenFile` of the context's user: read anew for each request, because it rotates."""
+        file, user = self._user()
+        named = user.get("tokenFile")
+        return file.parent / named if isinstance(named, str) and named else None
+
+    def credential_command(self) -> str:
+        """The command that gives the context's user credentials; empty when none does."""
+        given = self._user()[1].get("exec")
+        return str(given.get("command") or "") if isinstance(given, Mapping) else ""
+
+    def _user(self) -> tuple[Path, Mapping[str, Any]]:
         context = next(self._named("contexts", self.context, "context"), None)
         user = context[1].get("user") if context is not None else None
-        for file, entry in self._named("users", user, "user"):
-            named = entry.get("tokenFile")
-            return file.parent / named if isinstance(named, str) and named else None
-        return None
+        return next(self._named("users", user, "user"), (Path(), {}))
 
     def _named(self, lists: str, name: Any, member: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         for file, document in self.files:
