@@ -7,9 +7,11 @@ import urllib.request
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from nodeless.manager.health import metrics_application
+from localenv.ports import free_port
+from nodeless.manager.health import metrics_application, serve
 from nodeless.manager.profiling import sample
 from nodeless.operator.metrics import Metrics
+from nodeless.webhook.limits import Patience
 from tests.controllers.process import leads
 
 
@@ -57,6 +59,22 @@ def test_a_profile_is_taken_for_the_seconds_asked_for_and_one_at_a_time():
         return sorted(answer.status for answer in answers)
 
     assert serving(scenario) == [200, 409, 409]
+
+
+def test_a_profile_may_take_longer_than_other_answers():
+    async def scenario():
+        port = free_port()
+        patience = Patience(request=0.2)
+        application = metrics_application(Metrics(), profiling=True)
+        served = await serve(application, "127.0.0.1", port, "metrics", patience)
+        url = f"http://127.0.0.1:{port}/debug/pprof/profile?seconds=0.6"
+        try:
+            answer = await asyncio.to_thread(urllib.request.urlopen, url, None, 30)
+            assert answer.status == 200
+        finally:
+            await served.cleanup()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "1e9", "nan", "long"])

@@ -8,16 +8,19 @@ the replica that leads, every kind has been listed once.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from aiohttp import web
 
-from nodeless.manager.profiling import add_profiles
+from nodeless.manager.profiling import LONGEST_PROFILE, add_profiles
 from nodeless.operator.metrics import Metrics
 from nodeless.webhook.connections import Listener, within
 from nodeless.webhook.limits import Patience
 
 #: Connections to one of these ports at once: a kubelet and a few scrapers keep a handful.
 MOST_CONNECTIONS = 64
+#: Seconds that an application may take for an answer, beside what clients have for the rest.
+_LONGEST_ANSWER = web.AppKey("longest_answer", float)
 #: For what is being answered when the process ends.
 _GRACE_SECONDS = 5.0
 
@@ -56,6 +59,7 @@ def metrics_application(metrics: Metrics, *, profiling: bool = False) -> web.App
     application.router.add_get("/metrics", show)
     if profiling:
         add_profiles(application)
+        application[_LONGEST_ANSWER] = LONGEST_PROFILE
     return application
 
 
@@ -77,7 +81,9 @@ async def serve(
     application: web.Application, host: str, port: int, purpose: str, patience: Patience | None = None
 ) -> Port:
     """Start serving. Raises PortTakenError."""
-    listener = Listener(None, patience or Patience(), MOST_CONNECTIONS)
+    patience = patience or Patience()
+    patience = replace(patience, request=patience.request + application.get(_LONGEST_ANSWER, 0.0))
+    listener = Listener(None, patience, MOST_CONNECTIONS)
     application.middlewares.insert(0, within(listener))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()

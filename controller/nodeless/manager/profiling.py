@@ -22,7 +22,8 @@ from aiohttp import web
 
 _HERTZ = 100
 _DEFAULT_SECONDS = 30.0
-_LONGEST_SECONDS = 300.0
+#: Seconds.
+LONGEST_PROFILE = 300.0
 _LINES_SHOWN = 50
 _INDEX = """/debug/pprof/cmdline    command line
 /debug/pprof/profile    processor time by stack over ?seconds=30, for flame graphs
@@ -70,8 +71,8 @@ class _Profiles:
             seconds = float(text)
         except ValueError:
             seconds = 0.0
-        if not 0 < seconds <= _LONGEST_SECONDS:
-            message = f"seconds={text}: is no time; hint: more than 0 and at most {_LONGEST_SECONDS:.0f}\n"
+        if not 0 < seconds <= LONGEST_PROFILE:
+            message = f"seconds={text}: is no time; hint: more than 0 and at most {LONGEST_PROFILE:.0f}\n"
             return web.Response(status=400, text=message)
         if self._busy.locked():
             return web.Response(
