@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from datetime import UTC, datetime
 
 import structlog
 
+from nodeless.api.times import format_time
 from nodeless.kube import ApiClient
 from nodeless.model.instructions import PublishEvent
+from nodeless.operator.clock import wall_clock
 from nodeless.operator.event_reasons import API_VERSIONS, EventRule, rule_of, undeclared_reason
 
 COMPONENT = "karpenter"
@@ -104,8 +105,7 @@ class Recorder:
 
     async def _write(self, event: PublishEvent) -> None:
         namespace = event.namespace or _CLUSTER_SCOPE_NAMESPACE
-        now = datetime.now(UTC)
-        stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        stamp = format_time(wall_clock())
         body = {
             "apiVersion": "v1",
             "kind": "Event",

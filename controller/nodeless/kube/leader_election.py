@@ -21,6 +21,7 @@ import structlog
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.model.object_names import LEASE_NAME
 from nodeless.model.quarantine import ProcessMustEnd
+from nodeless.operator.clock import wall_clock
 from nodeless.operator.timing import TIMING, Timing
 
 LEASE_SECONDS = 15
@@ -222,4 +223,4 @@ async def _first_success(
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(wall_clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -4,7 +4,8 @@ Whoever finds the Secret absent, empty, broken or near its end makes new materia
 writes it; when two do so at once the API server lets one win (optimistic concurrency)
 and the other uses what was won. The order of a change is: write the Secret, tell the API
 server to trust it, only then show it. The bundle also holds the authority before, so
-that a replica that has not looked yet is trusted as well.
+that a replica that has not looked yet is trusted as well. Times are the API server's,
+which is who judges the certificate.
 """
 
 import asyncio
@@ -12,12 +13,12 @@ import base64
 import binascii
 import ssl
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 
+from nodeless.operator.clock import wall_clock
 from nodeless.webhook import pki
 from nodeless.webhook.access import Api, Json, find, status_of
 from nodeless.webhook.injection import inject_ca_bundle
@@ -42,7 +43,7 @@ async def ensure(
     namespace: str,
     service: str = "karpenter",
     *,
-    now: Callable[[], float] = time.time,
+    now: Callable[[], float] = wall_clock,
 ) -> pki.Material:
     """The material in the Secret `<service>-cert`, made or renewed when that is needed.
 
@@ -85,7 +86,7 @@ class Certificates:
     """The certificate as one replica serves it; `keep` renews it for as long as the replica lives."""
 
     def __init__(
-        self, api: Api, namespace: str, service: str = "karpenter", *, now: Callable[[], float] = time.time
+        self, api: Api, namespace: str, service: str = "karpenter", *, now: Callable[[], float] = wall_clock
     ) -> None:
         self._api = api
         self._namespace = namespace
