@@ -29,6 +29,7 @@ from tests.scheduling.factories import (
     pods,
     pool,
     running,
+    spread,
     term,
 )
 
@@ -37,6 +38,10 @@ BOOTING = {PROVISIONER_NAME: "default", ZONE: "z1", INSTANCE_TYPE: "large"}
 
 def used(result):
     return sorted(set(result.placements.values()))
+
+
+def offering_zone(new):
+    return new.alternatives[0].offering.zone
 
 
 def test_a_node_with_room_takes_the_pods_that_fit_and_the_rest_gets_a_new_one():
@@ -278,3 +283,31 @@ def test_pods_of_a_leaving_node_get_new_room_together_with_the_pending_ones():
 )
 def test_an_expression_is_sure_to_hold_when_every_outcome_satisfies_it(expression, label, sure):
     assert always_satisfies(expression, label) is sure
+
+
+@pytest.mark.parametrize("limits", [None, {"cpu": "40"}], ids=["without-limits", "with-limits"])
+def test_spread_pods_fill_the_room_of_a_zone_before_a_node_is_launched_there(limits):
+    """Where other zones are full, room is left in one because these get pods before it gets more."""
+    spread_pods = pods(9, spread=(spread(ZONE),))
+    result = plan(node("one", cpu="16", memory="64Gi"), spread_pods, pool("default", limits=limits))
+    assert list(result.placements.values()) == ["one"] * 3
+    assert not result.refusals
+    assert {offering_zone(new) for new in result.new_nodes} == {"z2", "z3"}
+
+
+def test_spread_pods_with_host_ports_use_each_node_of_a_zone_before_a_new_one():
+    in_z1 = [node(name, labels={**BOOTING, INITIALIZED: "true"}) for name in ("one", "two")]
+    apart = pods(6, spread=(spread(ZONE),), host_ports=(HostPort("0.0.0.0", 80, "TCP"),))
+    result = plan(in_z1, apart)
+    assert sorted(result.placements.values()) == ["one", "two"]
+    assert sorted(map(offering_zone, result.new_nodes)) == ["z2", "z2", "z3", "z3"]
+
+
+def test_room_of_a_zone_is_left_alone_where_nothing_lets_more_pods_in():
+    only_z1 = pool("default", needs(ZONE, "In", "z1"))
+    fixed = node("two", cpu="1", labels={**BOOTING, ZONE: "z2", INITIALIZED: "true"})
+    full = running(pods(1, "1", name="full")[0], "two")
+    result = plan(node("one", cpu="16"), fixed, full, pods(3, spread=(spread(ZONE),)), only_z1)
+    assert used(result) == ["one"]
+    assert len(result.placements) == 1
+    assert not result.new_nodes

@@ -18,6 +18,7 @@ from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import FREE, ReservationOption
 from nodeless.scheduling.capacity.targets import Targets
+from nodeless.scheduling.first_fit.filling import Existing, RoomByDomain
 from nodeless.scheduling.first_fit.growth import cheapest_growth
 from nodeless.scheduling.first_fit.open_nodes import OpenNodes
 from nodeless.scheduling.first_fit.options import bound_keys, options_of
@@ -44,6 +45,14 @@ class Trust:
 
     given: bool = False
     broken: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoomThere:
+    """The room that exists, and where pods are put on it, by pod key."""
+
+    existing: Existing
+    placements: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +120,7 @@ class ClassPlacer:
         types: Mask | None = None,
         only: int | None = None,
         within: Sequence[Requirement] = (),
+        there: RoomThere | None = None,
     ) -> None:
         """What limits the choice of nodes.
 
@@ -124,6 +134,7 @@ class ClassPlacer:
             types: New nodes are of these types, given one pool.
             only: No other node than this, which is open, takes any.
             within: The domains that nodes must be in.
+            there: Room that comes before new nodes in each domain that gets pods.
         """
         self._beside = beside
         self._types = types
@@ -138,6 +149,8 @@ class ClassPlacer:
         self._meter = packing_context.meter
         topology = packing_context.topology
         self._keys, self._for_others = self._decided(pods)
+        self._there = there
+        self._room_there: RoomByDomain | None = None
         self._options: list[Option] = []
         self._by_option: list[NodeRequirements] = []
         kept_off = [*self._kept_off(), *within]
@@ -208,6 +221,9 @@ class ClassPlacer:
     def _run(self, waiting: Sequence[str]) -> Sequence[str]:
         room = [ENDLESS] * len(self._options)
         endless = self._packing_context.trust.given or self._endless()
+        if self._there is not None and self._is_balanced():
+            keys = self._topology.keys_of(self._pods.hard_rules)
+            self._room_there = self._there.existing.room_by_domain(self._pods, keys)
         done = 0
         while done < len(waiting) and self._options and not self._meter.over:
             self._meter.spend(_OPTION * len(self._options))
@@ -237,7 +253,9 @@ class ClassPlacer:
         for chosen, number in shares:
             if self._meter.over:
                 break
-            placed = self._place(chosen, waiting[done : done + number], number)
+            keys = waiting[done : done + number]
+            placed = self._into_room_there(chosen, keys)
+            placed += self._place(chosen, keys[placed:], number - placed)
             done += placed
             if placed < number:
                 self._packing_context.trust.broken |= (
@@ -247,6 +265,25 @@ class ClassPlacer:
                     room[index] = 0
                 break
         return done - first
+
+    def _is_balanced(self) -> bool:
+        """Whether room that exists may be left only because other domains had to get pods before."""
+        rules = self._pods.hard_rules
+        return (
+            any(rule.counts_itself and rule.topology_group.key in self._keys for rule in rules.spread)
+            and not rules.affinity
+            and set(self._topology.keys_of(rules)) <= set(self._keys)
+        )
+
+    def _into_room_there(self, chosen: Sequence[int], waiting: Sequence[str]) -> int:
+        if self._there is None or self._room_there is None:
+            return 0
+        # What other pods count decides nothing about room that exists.
+        at = [self._keys.index(key) for key in self._room_there.keys]
+        options = dict.fromkeys(tuple(self._options[index][place] for place in at) for index in chosen)
+        found = self._there.existing.fill_domains(self._room_there, options, waiting)
+        self._there.placements.update(found)
+        return len(found)
 
     def _part(self, node_requirements: NodeRequirements) -> Part:
         return Part(self._pods, node_requirements, self._rules, self._tables, 0)

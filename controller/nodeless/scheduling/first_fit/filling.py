@@ -10,7 +10,7 @@ takes.
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,6 +29,19 @@ from nodeless.scheduling.topology.tracking import Topology
 _LOOK, _SLOT, _MASK = 0.3e-6, 0.8e-6, 2e-6
 #: Seconds for each host port.
 _PORT = 0.6e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoomByDomain:
+    """Slots with room for a class by the domains that they are in, while no other class is placed."""
+
+    pods: PodClass
+    keys: tuple[str, ...]
+    """The topology keys of the domains."""
+    counts: Amounts
+    """How many of the class each slot still takes."""
+    slots: Mapping[Option, list[int]]
+    """Those with room, best score first."""
 
 
 class Existing:
@@ -149,6 +162,36 @@ class Existing:
             for other in others
             if bool((accepted & self.accepts(other, include_prefer_no_schedule=True)).any())
         ]
+
+    def room_by_domain(self, pods: PodClass, keys: tuple[str, ...]) -> RoomByDomain:
+        """The room that is left for a class whose pods are spread over domains of some keys."""
+        rules, slots = pods.hard_rules, dict[Option, list[int]]()
+        counts, order = self._candidates(pods, (), (), only_beside=False, beside_any=False, sparing=())
+        limit = self._topology.counters.on_slots(rules)
+        counts = counts if limit is None else np.minimum(counts, limit)
+        options = self.options_of(keys)
+        self._meter.spend(_SLOT * len(order))
+        for index in order:
+            option = options[index]
+            if option is not None and counts[index] > 0:
+                slots.setdefault(option, []).append(index)
+        return RoomByDomain(pods, keys, counts, slots)
+
+    def fill_domains(
+        self, room: RoomByDomain, options: Iterable[Option], waiting: Sequence[str]
+    ) -> dict[str, str]:
+        """Pod key to slot name for as many of the waiting pods as fit in domains that their rules allow."""
+        placed: dict[str, str] = {}
+        for option in options:
+            indices = room.slots.get(option, [])
+            while indices and len(placed) < len(waiting):
+                index = indices[0]
+                taken = self._take(room.pods, waiting[len(placed) :], [index], room.counts, len(waiting))
+                placed.update(taken)
+                room.counts[index] -= len(taken)
+                if not room.counts[index]:
+                    indices.pop(0)
+        return placed
 
     def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
         """Count the pods of a class that were placed on slots, by pod key."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from nodeless.scheduling.faults import about
+from nodeless.scheduling.first_fit.class_placer import RoomThere
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.first_fit.keeping import Keeping, Step
 from nodeless.scheduling.first_fit.packing import Packing
@@ -329,7 +330,8 @@ def _place(
     for least in (group, 0) if group else (0,):
         placed = existing.fill(pods, waiting, least=least, beside=beside, followers=followers)
         placements.update(placed)
-        waiting = packing.place(pods, [key for key in waiting if key not in placed] if placed else waiting)
+        waiting = [key for key in waiting if key not in placed] if placed else waiting
+        waiting = packing.place(pods, waiting, there=RoomThere(existing, placements))
         if not waiting:
             break
     return waiting

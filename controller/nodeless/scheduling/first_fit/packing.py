@@ -19,7 +19,7 @@ from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.capacity.targets import Targets
-from nodeless.scheduling.first_fit.class_placer import ClassPlacer, PackingContext, Trust
+from nodeless.scheduling.first_fit.class_placer import ClassPlacer, PackingContext, RoomThere, Trust
 from nodeless.scheduling.first_fit.open_nodes import OpenNodes
 from nodeless.scheduling.first_fit.relaxing import attempts
 from nodeless.scheduling.meter import Meter
@@ -67,12 +67,14 @@ class Packing:
         *,
         fresh: bool = False,
         beside: Amounts | None = None,
+        there: RoomThere | None = None,
     ) -> Sequence[str]:
         """Place what can be placed of a class, `fresh`: on new nodes that nobody is on; the pods left.
 
-        `beside`: only on new nodes that have room for so much beside a pod of the class.
+        `beside`: only on new nodes that have room for so much beside a pod of the class. `there`: room that
+        exists and comes first in each domain, once pods in other domains let more of the class in.
         """
-        return self._by_attempt(pods, waiting, self._tables, fresh=fresh, beside=beside)
+        return self._by_attempt(pods, waiting, self._tables, fresh=fresh, beside=beside, there=there)
 
     def _by_attempt(
         self,
@@ -85,6 +87,7 @@ class Packing:
         types: Mask | None = None,
         only: int | None = None,
         within: Sequence[Requirement] = (),
+        there: RoomThere | None = None,
     ) -> Sequence[str]:
         """Place what can be placed of a class on nodes of some pools (`ClassPlacer`); the pods left."""
         self._packing_context.targets.begin(pods)
@@ -108,6 +111,7 @@ class Packing:
                     types=types,
                     only=only,
                     within=within,
+                    there=there,
                 )
                 waiting = placing.run(waiting)
         return waiting
