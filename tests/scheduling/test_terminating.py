@@ -8,7 +8,7 @@ from immutables import Map
 
 from nodeless.explain.answers import answer
 from nodeless.explain.decisions import Situation
-from nodeless.model.labels import GANG_SIZE, PROVISIONER_NAME, ZONE
+from nodeless.model.labels import GANG_SIZE, HOSTNAME, PROVISIONER_NAME, ZONE
 from nodeless.model.nodes import REBOOTING, Condition
 from nodeless.model.pods import HostPort, Owner, PodResourceClaim
 from nodeless.model.resources import total
@@ -18,7 +18,20 @@ from nodeless.scheduling.capacity.terminating import (
     waiting,
     with_room_to_come,
 )
-from tests.scheduling.factories import DEFAULT, FAMILY, NOW, claim, node, plan, pods, pool, running, snapshot
+from tests.scheduling.factories import (
+    DEFAULT,
+    FAMILY,
+    NOW,
+    beside,
+    claim,
+    node,
+    plan,
+    pods,
+    pool,
+    running,
+    snapshot,
+    spread,
+)
 
 (NEW,) = pods(1, "3", name="new")
 READY = {"ready": True}
@@ -197,3 +210,36 @@ class TestWhy:
         things = (NEW, an_old_pod(after=60), node("n1", **READY))
         assert self.said_of(*things, termination_wait=60.0)[1] == ("is planned without their room after 60 s")
         assert "new node" in self.said_of(*things, termination_wait=0.0)[0]
+
+
+@pytest.mark.parametrize(
+    ("after", "wait", "home"),
+    [
+        (25, 30.0, "n1"),
+        (3600, 30.0, "a new node"),
+        (-6, 30.0, "a new node"),
+        (25, 0.0, "a new node"),
+        (3600, 7200.0, "n1"),
+    ],
+)
+@pytest.mark.parametrize("who", ["both", "the one that ends", "the new one"])
+def test_a_pod_that_takes_long_to_end_keeps_those_off_its_node_that_must_be_apart(after, wait, home, who):
+    """Until it is gone kube-scheduler counts it for anti-affinity, and the new pod would wait as long."""
+    apart = {"anti_affinity": (beside(HOSTNAME),)}
+    (old,) = pods(1, name="old", labels={"app": "web"}, **(apart if who != "the new one" else {}))
+    (new,) = pods(1, **(apart if who != "the one that ends" else {}))
+    seen = snapshot(terminating(running(old, "n1"), after), node("n1", **READY), new, pool())
+    made = solve(seen, {DEFAULT: FAMILY}, Policy(packing=FEWEST_NODES, termination_wait=wait).at(NOW))
+    assert ("a new node" if made.new_nodes else made.placements[new.key]) == home
+
+
+def test_a_pod_that_takes_long_to_end_counts_for_no_spread_and_nobody_follows_it():
+    """For topology spread as in kube-scheduler; who follows it would be alone when it has ended."""
+    (old,) = pods(1, name="old", labels={"app": "web"})
+    ending = terminating(running(old, "n1"), 3600)
+    on_hosts = pods(1, spread=(spread(HOSTNAME),))
+    policy = Policy(packing=FEWEST_NODES).at(NOW)
+    made = plan(ending, node("n1", **READY), on_hosts, policy=policy)
+    assert made.placements == {"default/web-0": "n1"}
+    follower = pods(1, name="follower", affinity=(beside(HOSTNAME),))
+    assert not plan(ending, node("n1", **READY), follower, policy=policy).placements

@@ -52,6 +52,7 @@ from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim,
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage, with_planned, with_pods
+from nodeless.scheduling.capacity.terminating import lasts
 from nodeless.scheduling.capacity_choices import chosen_capacities, with_choice
 from nodeless.scheduling.committed import BoughtFirst, cheapest_with_commitments, covered_first
 from nodeless.scheduling.devices import Devices
@@ -204,7 +205,13 @@ def _plan_of_pods(
     nothing = 0.0 if policy.time_box else None
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
-    profiles = Profiles(snapshot, batch, preferences=not policy.ignore_preferences, meter=meter)
+    profiles = Profiles(
+        snapshot,
+        batch,
+        preferences=not policy.ignore_preferences,
+        lasts=partial(lasts, now=policy.now, longest=policy.termination_wait),
+        meter=meter,
+    )
     refusals.extend(
         Refusal(key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), _SET_ASIDE) for key in profiles.aside
     )

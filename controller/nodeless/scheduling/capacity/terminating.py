@@ -50,6 +50,15 @@ def soon_gone(snapshot: Snapshot, now: float, longest: float) -> frozenset[str]:
     return frozenset(pod.key for pod in going if pod.node_name not in claimed)
 
 
+def lasts(pod: Pod, now: float, longest: float) -> bool:
+    """Whether a terminating pod is not gone within so many seconds, about; with 0, any.
+
+    Until it is gone kube-scheduler keeps off its node whom its anti-affinity selects, or who keeps off it
+    (plugin InterPodAffinity), though it counts for no topology spread any more.
+    """
+    return not (longest and _ends_soon(pod, now, longest))
+
+
 def _ends_soon(pod: Pod, now: float, longest: float) -> bool:
     ends = pod.deletion_timestamp
     return ends is not None and now - _DELETED_WITHIN <= ends <= now + longest

@@ -5,7 +5,7 @@ selector looks at tell pods apart (`mark`), so that a thousand workloads with la
 own stay few classes. `counting` keeps the numbers of the topology groups found here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodeless.model.pods import DaemonSet, Pod, PodAffinityTerm, PodShape
@@ -34,12 +34,15 @@ class Profiles:
         batch: Sequence[PodGroup],
         *,
         preferences: bool = True,
+        lasts: Callable[[Pod], bool] = lambda _: False,
         meter: Meter | None = None,
     ) -> None:
+        """`lasts`: whether a pod that terminates is still there when new nodes are."""
         self._preferences = preferences
         self._namespaces = Namespaces(snapshot)
-        #: Pods that run and stay: they count, and their anti-affinity repels.
-        self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch) else None
+        #: Pods that run and stay: they count, and their anti-affinity repels. Terminating ones that last
+        #: count for anti-affinity alone.
+        self.staying = tuple(_staying(snapshot, batch, lasts)) if _matters(snapshot, batch) else None
         """None: no pod has rules."""
         inverse_anti_affinity = [pod for pod in self.staying or () if _repels(pod.shape)]
         self.aside: tuple[str, ...] = ()
@@ -199,12 +202,13 @@ def _repels(shape: PodShape) -> bool:
     return any(term.weight is None for term in shape.anti_affinity)
 
 
-def _staying(snapshot: Snapshot, batch: Iterable[PodGroup]) -> Iterator[Pod]:
-    """Bound pods that run, or will: not finished, not terminating, not about to move in this pass."""
+def _staying(snapshot: Snapshot, batch: Iterable[PodGroup], lasts: Callable[[Pod], bool]) -> Iterator[Pod]:
+    """Bound pods that run, or will: not finished, not soon gone, not about to move in this pass."""
     moving = {pod.key for pod_group in batch for pod in pod_group.pods if pod.node_name}
     for key in sorted(key for keys in snapshot.pods_of_node.values() for key in keys):
         pod = snapshot.pods[key]
-        if not pod.terminal and pod.deletion_timestamp is None and key not in moving:
+        stays = pod.deletion_timestamp is None or lasts(pod)
+        if not pod.terminal and stays and key not in moving:
             yield pod
 
 

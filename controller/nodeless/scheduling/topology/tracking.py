@@ -61,6 +61,9 @@ class Topology:
             if place is None:
                 continue
             for topology_group in profiles.counted_in(pod):
+                # kube-scheduler counts a terminating pod for affinity too, but nobody should follow it.
+                if pod.deletion_timestamp is not None and not topology_group.repels:
+                    continue
                 if self.domains.passes(topology_group.nodes, pod.node_name) is False:
                     continue
                 if topology_group.key == HOSTNAME:
