@@ -106,6 +106,24 @@ def test_vo_01_volumes_of_running_pods_count_once_each():
     assert len(result.placements) == 9
 
 
+def test_a_node_that_attaches_more_than_its_driver_now_says_takes_pods_without_volumes():
+    """CSI drivers may lower the count while volumes are attached (`MutableCSINodeAllocatableCount`)."""
+    attached = [running(pod, "there") for pod in stateful(3, name="old")]
+    new = stateful(1)
+    result = plan(
+        attached,
+        [bound(f"data-{pod.name}-0") for pod in attached],
+        new,
+        claims_of(new),
+        storage_class(),
+        pods(2, "100m", name="plain"),
+        node("there"),
+        CsiNode("there", ((EBS, 2),)),
+    )
+    assert sorted(result.placements) == ["default/plain-0", "default/plain-1"]
+    assert [made.pods for made in result.new_nodes] == [("default/db-0",)]
+
+
 @pytest.mark.parametrize("limits", [(), ((EBS, None),)], ids=["no driver", "driver without a count"])
 def test_vo_01_a_node_that_publishes_no_limit_has_none(limits):
     wanted = stateful(12)

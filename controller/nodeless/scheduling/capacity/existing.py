@@ -195,7 +195,9 @@ def _node_slot(
     attaching = attachable(_volume_limits(snapshot, node, tables.get(str(pool))), axis.names, int(UNBOUNDED))
     if attaching:
         allocatable.update(attaching)
-        requested.update(volumes.attached(pods))
+        attached = volumes.attached(pods)
+        # A driver may say less than it has attached: that keeps off further volumes, and no other pod.
+        requested.update({name: min(attached.get(name, 0), most) for name, most in attaching.items()})
     ports = tuple(port for shape in shapes for port in shape.host_ports)
     free, held = axis.row(allocatable) - axis.row(requested), volumes.held(pods)
     return Slot(node.name, rank, labels, (), taints, free, ports, held)
