@@ -295,6 +295,30 @@ def test_spread_pods_fill_the_room_of_a_zone_before_a_node_is_launched_there(lim
     assert {offering_zone(new) for new in result.new_nodes} == {"z2", "z3"}
 
 
+@pytest.mark.parametrize(
+    ("number", "skew", "there"), [(9, 1, 3), (10, 1, 4), (9, 2, 4), (9, 4, 5), (3, 4, 3)]
+)
+def test_spread_pods_use_room_that_is_there_as_far_as_the_emptiest_zone_allows(number, skew, there):
+    result = plan(node("one", cpu="16", memory="64Gi"), pods(number, spread=(spread(ZONE, skew=skew),)))
+    assert list(result.placements.values()) == ["one"] * there
+    assert sum(len(new.pods) for new in result.new_nodes) == number - there
+
+
+def test_spread_pods_use_room_in_a_zone_where_no_node_can_be_launched():
+    """A pod in the empty zone comes first, and lets the other one in where room is."""
+    standing = [
+        node(name, cpu="8", labels={**BOOTING, ZONE: zone, INITIALIZED: "true"})
+        for name, zone in (("one", "z1"), ("three", "z3"))
+    ]
+    old = [running(pod, at.name) for pod, at in zip(pods(2, name="old"), standing, strict=True)]
+    old = [replace(pod, labels={"app": "web"}) for pod in old]
+    full = running(pods(1, "7", name="full")[0], "three")
+    only = pool("default", needs(ZONE, "In", "z2", "z3"))
+    result = plan(standing, old, full, pods(2, spread=(spread(ZONE),)), only)
+    assert used(result) == ["one"]
+    assert [(offering_zone(new), len(new.pods)) for new in result.new_nodes] == [("z2", 1)]
+
+
 def test_spread_pods_with_host_ports_use_each_node_of_a_zone_before_a_new_one():
     in_z1 = [node(name, labels={**BOOTING, INITIALIZED: "true"}) for name in ("one", "two")]
     apart = pods(6, spread=(spread(ZONE),), host_ports=(HostPort("0.0.0.0", 80, "TCP"),))

@@ -237,7 +237,7 @@ def test_pods_that_are_let_in_by_others_of_their_own_keep_their_places():
     seen = snapshot(pods(4, "100m", name="some", **web), large, old, there, pool("first"))
     made = solved(seen, TYPES)
     waiting, expected = with_claims(seen, made)
-    assert len(expected) == 3
+    assert len(expected) == 2
     assert solved(waiting, TYPES).placements == {**expected, **made.placements}
 
 

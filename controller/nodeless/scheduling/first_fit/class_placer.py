@@ -5,7 +5,7 @@ is carried out domain by domain; where limits may close one early, step by step,
 gets ahead of one that turns out to be full. A whole plan may be made on `Trust` that none does.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -26,7 +26,7 @@ from nodeless.scheduling.first_fit.relaxing import Attempt
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
 from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
-from nodeless.scheduling.spread.sharing import ENDLESS, Option
+from nodeless.scheduling.spread.sharing import ENDLESS, NO_ROOM, Option
 from nodeless.scheduling.topology.tracking import Topology
 
 #: Seconds for requirements that are bound to domains, for each option looked at, and for each open node.
@@ -219,11 +219,12 @@ class ClassPlacer:
             return self._run(waiting)
 
     def _run(self, waiting: Sequence[str]) -> Sequence[str]:
-        room = [ENDLESS] * len(self._options)
         endless = self._packing_context.trust.given or self._endless()
         if self._there is not None and self._is_balanced():
             keys = self._topology.keys_of(self._pods.hard_rules)
             self._room_there = self._there.existing.room_by_domain(self._pods, keys)
+        options = [*self._options, *self._only_there()]
+        room = [ENDLESS] * len(self._options)
         done = 0
         while done < len(waiting) and self._options and not self._meter.over:
             self._meter.spend(_OPTION * len(self._options))
@@ -233,18 +234,33 @@ class ClassPlacer:
                     break
                 done += placed
                 continue
+            there = self._left_there()
+            left = [there.get(option[0] or "", 0) for option in options[len(self._options) :]]
             shares = self._topology.shares(
-                self._rules, self._keys, self._options, room, len(waiting) - done, stepwise=not endless
+                self._rules,
+                self._keys,
+                options,
+                [*room, *left],
+                len(waiting) - done,
+                stepwise=not endless,
+                there=there,
             )
             if not shares:
                 break
-            done += self._follow(shares, room, waiting, done)
+            done += self._follow(shares, options, room, waiting, done)
         return waiting[done:]
 
     def _follow(
-        self, shares: Sequence[tuple[list[int], int]], room: list[int], waiting: Sequence[str], first: int
+        self,
+        shares: Sequence[tuple[list[int], int]],
+        options: Sequence[Option],
+        room: list[int],
+        waiting: Sequence[str],
+        first: int,
     ) -> int:
         """Carry a division out, as far as no domain turns out to be full: that gets no more `room`.
+
+        `options`: those of new nodes, and after them domains in which there is only room that is there.
 
         Returns:
             How many of the waiting pods from `first` on were placed.
@@ -254,14 +270,15 @@ class ClassPlacer:
             if self._meter.over:
                 break
             keys = waiting[done : done + number]
-            placed = self._into_room_there(chosen, keys)
-            placed += self._place(chosen, keys[placed:], number - placed)
+            placed = self._into_room_there([options[index] for index in chosen], keys)
+            new = [index for index in chosen if index < len(self._options)]
+            placed += self._place(new, keys[placed:], number - placed) if new else 0
             done += placed
             if placed < number:
                 self._packing_context.trust.broken |= (
                     self._packing_context.trust.given and not self._endless()
                 )
-                for index in chosen:
+                for index in new:
                     room[index] = 0
                 break
         return done - first
@@ -275,13 +292,26 @@ class ClassPlacer:
             and set(self._topology.keys_of(rules)) <= set(self._keys)
         )
 
-    def _into_room_there(self, chosen: Sequence[int], waiting: Sequence[str]) -> int:
+    def _only_there(self) -> list[Option]:
+        """Domains of a single key that have room which is there, and in which no new node can be."""
+        if self._room_there is None or self._room_there.keys != self._keys or len(self._keys) != 1:
+            return []
+        return sorted(option for option in self._room_there.slots if option not in self._options)
+
+    def _left_there(self) -> Mapping[str, int]:
+        """The room that is there, by the domains of a single key."""
+        room = self._room_there
+        if room is None or len(room.keys) != 1:
+            return NO_ROOM
+        return {option[0]: number for option, number in room.left.items() if option[0] is not None}
+
+    def _into_room_there(self, options: Sequence[Option], waiting: Sequence[str]) -> int:
         if self._there is None or self._room_there is None:
             return 0
         # What other pods count decides nothing about room that exists.
         at = [self._keys.index(key) for key in self._room_there.keys]
-        options = dict.fromkeys(tuple(self._options[index][place] for place in at) for index in chosen)
-        found = self._there.existing.fill_domains(self._room_there, options, waiting)
+        inside = dict.fromkeys(tuple(option[place] for place in at) for option in options)
+        found = self._there.existing.fill_domains(self._room_there, inside, waiting)
         self._there.placements.update(found)
         return len(found)
 

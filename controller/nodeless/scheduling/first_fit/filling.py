@@ -42,6 +42,8 @@ class RoomByDomain:
     """How many of the class each slot still takes."""
     slots: Mapping[Option, list[int]]
     """Those with room, best score first."""
+    left: dict[Option, int]
+    """How many of the class each domain still takes."""
 
 
 class Existing:
@@ -175,7 +177,8 @@ class Existing:
             option = options[index]
             if option is not None and counts[index] > 0:
                 slots.setdefault(option, []).append(index)
-        return RoomByDomain(pods, keys, counts, slots)
+        left = {option: int(counts[some].sum()) for option, some in slots.items()}
+        return RoomByDomain(pods, keys, counts, slots, left)
 
     def fill_domains(
         self, room: RoomByDomain, options: Iterable[Option], waiting: Sequence[str]
@@ -189,6 +192,7 @@ class Existing:
                 taken = self._take(room.pods, waiting[len(placed) :], [index], room.counts, len(waiting))
                 placed.update(taken)
                 room.counts[index] -= len(taken)
+                room.left[option] -= len(taken)
                 if not room.counts[index]:
                     indices.pop(0)
         return placed

@@ -7,10 +7,15 @@ the emptiest domain by more than s. Filling the emptiest first raises them to a 
 
 so the batch needs no step for each pod: L is the least level with sum x_i(L) >= W, or the
 highest that is allowed. What is left at the last level goes to the first domains in order.
+
+Room t_i that is there already costs nothing. It is used as far as the emptiest domain allows, at level h:
+
+    y_i(h) = max(x_i(h), min(clamp(h + s - n_i, 0, t_i), r_i)),   h the least with sum y_i(h) >= W
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 #: Room without end.
 ENDLESS = 2**40
@@ -62,22 +67,39 @@ class Limit:
             self.counts[value] = self.counts.get(value, 0) + number
 
 
+#: No domain has room that is there.
+NO_ROOM: Mapping[str, int] = MappingProxyType({})
+
+
 def share_level(
-    limit: Limit, usable: Sequence[int], options: Sequence[Option], room: Sequence[int], want: int
+    limit: Limit,
+    usable: Sequence[int],
+    options: Sequence[Option],
+    room: Sequence[int],
+    want: int,
+    there: Mapping[str, int] = NO_ROOM,
 ) -> list[tuple[list[int], int]]:
-    """Divide under one limit, whose label every option has: all domains at once."""
+    """Divide under one limit, whose label every option has: all domains at once.
+
+    `there`: of the room in each domain, what is there already and costs nothing.
+    """
     groups: dict[str, list[int]] = {}
     for i in usable:
         groups.setdefault(options[i][limit.at] or "", []).append(i)
     values = sorted(groups, key=lambda value: (limit.counts.get(value, 0), value))
-    numbers = level(
-        want,
-        [limit.counts.get(value, 0) for value in values],
-        [min(ENDLESS, sum(room[i] for i in groups[value])) for value in values],
-        lowest_closed=limit.emptiest(value for value in limit.universe if value not in groups),
-        max_skew=limit.max_skew,
-        unsure=[limit.unsure.get(value, 0) for value in values],
-    )
+    counts = [limit.counts.get(value, 0) for value in values]
+    rooms = [min(ENDLESS, sum(room[i] for i in groups[value])) for value in values]
+    lowest_closed = limit.emptiest(value for value in limit.universe if value not in groups)
+    unsure = [limit.unsure.get(value, 0) for value in values]
+    free = [there.get(value, 0) for value in values]
+    if any(free) and not any(unsure):
+        numbers = _level_with_room(
+            want, counts, rooms, free, lowest_closed=lowest_closed, max_skew=limit.max_skew
+        )
+    else:
+        numbers = level(
+            want, counts, rooms, lowest_closed=lowest_closed, max_skew=limit.max_skew, unsure=unsure
+        )
     return [(groups[value], number) for value, number in zip(values, numbers, strict=True) if number]
 
 
@@ -133,4 +155,52 @@ def level(
         if left > 0 and more > shares[index]:
             shares[index] += 1
             left -= 1
+    return shares
+
+
+def _level_with_room(
+    want: int,
+    counts: Sequence[int],
+    room: Sequence[int],
+    there: Sequence[int],
+    *,
+    lowest_closed: int,
+    max_skew: int,
+) -> list[int]:
+    """The same where some domains have room that is there already: `there`, of the `room` in each."""
+
+    def raised(height: int) -> list[int]:
+        return [min(max(height - count, 0), more) for count, more in zip(counts, room, strict=True)]
+
+    def at(height: int) -> list[int]:
+        free = [
+            min(max(height + max_skew - count, 0), some, more)
+            for count, some, more in zip(counts, there, room, strict=True)
+        ]
+        return list(map(max, raised(height), free))
+
+    def divided(some: int, placed: Sequence[int], rooms: Sequence[int], least: int) -> list[int]:
+        now = [count + number for count, number in zip(counts, placed, strict=True)]
+        more = level(some, now, rooms, lowest_closed=least, max_skew=max_skew)
+        return [number + further for number, further in zip(placed, more, strict=True)]
+
+    low = min(lowest_closed, *counts)
+    reach = min(lowest_closed, *(count + more for count, more in zip(counts, room, strict=True)))
+    high = min(reach, max(counts) + want)
+    if sum(at(low)) >= want:
+        return divided(want, [0] * len(counts), list(map(min, there, room)), low)
+    if sum(highest := at(high)) < want:
+        left = [more - number for more, number in zip(room, highest, strict=True)]
+        return divided(want - sum(highest), highest, left, lowest_closed)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(at(middle)) < want:
+            low = middle
+        else:
+            high = middle
+    shares = at(low)
+    # Room that is there takes more once the emptiest domains have been raised.
+    for most in (raised(high), at(high)):
+        for index, number in enumerate(most):
+            shares[index] += min(max(number - shares[index], 0), want - sum(shares))
     return shares

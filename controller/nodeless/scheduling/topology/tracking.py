@@ -19,7 +19,7 @@ from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.profiles import Profiles
 from nodeless.scheduling.pods.rules import NodeFilter, Rules, Spread, TopologyGroup
 from nodeless.scheduling.spread.dividing import divide
-from nodeless.scheduling.spread.sharing import ENDLESS, Limit, Option
+from nodeless.scheduling.spread.sharing import ENDLESS, NO_ROOM, Limit, Option
 from nodeless.scheduling.topology.counting import Counters
 from nodeless.scheduling.topology.domains import Domains, places_of
 from nodeless.scheduling.topology.node_filter import ExpectedNode, matches_node_filter
@@ -208,6 +208,7 @@ class Topology:
         want: int,
         *,
         stepwise: bool = False,
+        there: Mapping[str, int] = NO_ROOM,
     ) -> list[tuple[list[int], int]]:
         """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
 
@@ -218,12 +219,20 @@ class Topology:
             room: The most pods for each option.
             want: The pods of the batch.
             stepwise: Give the first steps of a way on, each of which keeps the rules where it stands.
+            there: By domain of a single key, room of this that is there already.
         """
         at = {key: index for index, key in enumerate(keys)}
-        lets_in = self._door(rules, at)
+        lets_in = self._door(rules, at, may_open=True)
         usable = [i for i, option in enumerate(options) if room[i] > 0 and lets_in(option)]
         return divide(
-            self._limits(rules, at), usable, options, room, want, stepwise=stepwise, meter=self._meter
+            self._limits(rules, at),
+            usable,
+            options,
+            room,
+            want,
+            stepwise=stepwise,
+            there=there,
+            meter=self._meter,
         )
 
     def tightens(self, rules: Rules, keys: Sequence[str]) -> bool:
@@ -249,18 +258,29 @@ class Topology:
         self._meter.spend(_DOMAIN * len(universe))
         return self.counters[spread.topology_group].least(universe)
 
-    def _door(self, rules: Rules, at: Mapping[str, int]) -> Callable[[Option], bool]:
-        """Whether the rules allow one pod in an option, as things stand."""
+    def _door(
+        self, rules: Rules, at: Mapping[str, int], *, may_open: bool = False
+    ) -> Callable[[Option], bool]:
+        """Whether the rules allow one pod in an option, as things stand.
+
+        `may_open`: or will do so once other domains have got pods with these rules.
+        """
         spreads = [
             (
                 at[spread.topology_group.key],
                 spread,
-                self.emptiest(spread) + spread.max_skew - spread.counts_itself,
+                ENDLESS
+                if may_open and spread.counts_itself and not self._is_unsure(spread)
+                else self.emptiest(spread) + spread.max_skew - spread.counts_itself,
             )
             for spread in rules.spread
             if spread.topology_group.key in at
         ]
         return lambda option: self._lets_in(rules, at, option, spreads)
+
+    def _is_unsure(self, spread: Spread) -> bool:
+        """Whether pods that it counts may turn out not to count: then a full domain may stay full."""
+        return any(self.counters[spread.topology_group].unsure.values())
 
     def _lets_in(
         self,
