@@ -3,19 +3,23 @@
 import pytest
 
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import ARCH, ON_DEMAND, ZONE
+from nodeless.model.labels import ARCH, HOSTNAME, ON_DEMAND, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm, TopologySpreadConstraint
 from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.factories import (
     DEFAULT,
+    beside,
     codes,
     instance_type,
     needs,
+    node,
     plan,
     pods,
     pool,
+    running,
     snapshot,
+    spread,
     term,
 )
 
@@ -196,3 +200,30 @@ def test_one_pod_that_cannot_be_planned_stops_no_other():
 def test_a_policy_that_makes_no_sense_is_refused_with_a_hint(field, value):
     with pytest.raises(ValueError, match="hint: "):
         Policy(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"anti_affinity": (beside(HOSTNAME),)}, {"spread": (spread(HOSTNAME),)}]
+)
+def test_of_several_rules_the_one_is_told_that_leaves_no_zone_of_the_pool(more):
+    """Zones that the types are sold in count for nothing where the pool makes no nodes."""
+    over_zones = (*more.get("spread", ()), spread(ZONE, min_domains=3))
+    asked = pods(3, **{**more, "spread": over_zones})
+    code, message = reason(asked, pool("default", needs(ZONE, "In", "z1", "z2")))
+    assert code == "TopologySpread"
+    assert message.startswith(f"topologySpreadConstraints on {ZONE}: ")
+    assert message.endswith("(z1: 1, z2: 1)")
+
+
+def test_rules_that_leave_no_zone_only_together_are_told_together():
+    standing = [node(f"in-{zone}", "1", labels={**node("any").labels, ZONE: zone}) for zone in ("z1", "z2")]
+    apart = running(pods(1, "1", name="apart", anti_affinity=(beside(ZONE),))[0], "in-z2")
+    web = running(pods(1, "1", name="old", labels={"app": "web"})[0], "in-z1")
+    code, message = reason(
+        standing, apart, web, pods(1, spread=(spread(ZONE),)), pool("default", needs(ZONE, "In", "z1", "z2"))
+    )
+    assert code == "PodAntiAffinity"
+    assert message == (
+        f"podAntiAffinity on {ZONE} of other pods and topologySpreadConstraints on {ZONE}: "
+        "together they leave no domain where a node can be made"
+    )

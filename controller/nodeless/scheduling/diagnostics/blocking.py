@@ -6,6 +6,7 @@ from nodeless.model.labels import HOSTNAME
 from nodeless.model.plan import RefusalCode
 from nodeless.scheduling.pods.classes import PodClass
 from nodeless.scheduling.pods.rules import Rules, TopologyGroup
+from nodeless.scheduling.spread.sharing import ENDLESS
 from nodeless.scheduling.topology.tracking import Topology
 
 #: Domains told one by one in a message.
@@ -15,7 +16,7 @@ DOMAINS_SHOWN = 5
 def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
     """Code and message of the first rule that leaves no domain, by kind: affinity, anti-affinity, spread.
 
-    When no single rule does, all that apply are at fault together, and the first is told.
+    When no single rule does, those that close any domain are at fault together, with the code of the first.
     """
     rules = pods.hard_rules
     entries = [
@@ -52,9 +53,17 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
             f"with maxSkew {rule.max_skew}{few} ({counts or 'no domain'})"
         )
         entries.append((Rules(spread=(rule,)), RefusalCode.TOPOLOGY_SPREAD, message))
-    alone = (entry for entry in entries if not topology.open_domains(entry[0]))
-    _, code, message = next(alone, entries[0])
-    return code, message
+    closing: list[tuple[RefusalCode, str]] = []
+    for entry, code, message in entries:
+        number, of_all = topology.open_domains(entry, pods)
+        if not number:
+            return code, message
+        if number < of_all < ENDLESS:
+            closing.append((code, message))
+    if len(closing) < 2:
+        return (closing or [entry[1:] for entry in entries])[0]
+    names = " and ".join(dict.fromkeys(message.partition(": ")[0] for _, message in closing))
+    return closing[0][0], f"{names}: together they leave no domain where a node can be made"
 
 
 def _affinity(topology_groups: Sequence[TopologyGroup], topology: Topology) -> str:
@@ -72,7 +81,7 @@ def _anti_affinity(topology_group: TopologyGroup, topology: Topology) -> str:
 def _repelled(topology_group: TopologyGroup, topology: Topology) -> str:
     counts = _numbers(topology.counters[topology_group].domains)
     key = topology_group.key
-    return f"podAntiAffinity on {key} of other pods selects this pod, and holds every domain ({counts})"
+    return f"podAntiAffinity on {key} of other pods: it selects this pod, and holds every domain ({counts})"
 
 
 def _numbers(counts: Mapping[str, int]) -> str:

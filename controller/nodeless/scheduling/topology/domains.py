@@ -12,7 +12,7 @@ from types import MappingProxyType
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_NAME, WELL_KNOWN, ZONE
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.taints import Taint, find_untolerated
+from nodeless.model.taints import Taint, Toleration, find_untolerated
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.in_flight_node import may_satisfy_as_any
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
@@ -85,6 +85,13 @@ class Domains:
             values = {value for table in self._tables for value in values_of(table, key, named)}
             self._launchable[key] = tuple(sorted(values))
         return self._launchable[key]
+
+    def open_to(
+        self, key: str, required: Sequence[NodeRequirements], tolerations: tuple[Toleration, ...]
+    ) -> tuple[str, ...]:
+        """The values of new nodes that pods which require something of nodes may be on, sorted."""
+        nodes = NodeFilter(tuple(each.expressions for each in required), tolerations, ())
+        return tuple(value for value in self.launchable(key) if self._may_come(key, value, nodes))
 
     def universe(self, key: str, nodes: NodeFilter | None) -> tuple[str, ...]:
         """The domains that a spread constraint balances, sorted."""

@@ -16,6 +16,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.meter import Meter
+from nodeless.scheduling.pods.classes import PodClass
 from nodeless.scheduling.pods.profiles import Profiles
 from nodeless.scheduling.pods.rules import NodeFilter, Rules, Spread, TopologyGroup
 from nodeless.scheduling.spread.dividing import divide
@@ -241,14 +242,17 @@ class Topology:
         own += [rule.topology_group.key for rule in rules.anti_affinity if rule.counts_itself]
         return any(key in keys for key in own)
 
-    def open_domains(self, rules: Rules) -> int:
-        """How many domains of one rule's key, among those of new nodes, it lets one pod into."""
+    def open_domains(self, rules: Rules, pods: PodClass) -> tuple[int, int]:
+        """How many domains of one rule's key it lets one pod into, and how many there are.
+
+        Of those in which a node for a class of pods can be made.
+        """
         keys = self.keys_of(rules)
         if not keys:
-            return self.counters.on_fresh(rules)
-        options = [(value,) for value in self.domains.launchable(keys[0])]
+            return self.counters.on_fresh(rules), ENDLESS
+        values = self.domains.open_to(keys[0], pods.demand.required, pods.shape.tolerations)
         lets_in = self._door(rules, {keys[0]: 0})
-        return sum(map(lets_in, options))
+        return sum(lets_in((value,)) for value in values), len(values)
 
     def emptiest(self, spread: Spread) -> int:
         """Pods in the emptiest domain of a spread constraint."""
