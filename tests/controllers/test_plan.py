@@ -197,6 +197,48 @@ def test_what_is_not_in_the_files_is_assumed_and_said(file):
     assert "ignored: Service (1)" in result.stdout
 
 
+@pytest.mark.parametrize("provisioner_name", ["efs.csi.aws.com", "ebs.csi.aws.com"])
+def test_claims_of_a_class_that_waits_for_no_pod_are_planned_as_bound(file, provisioner_name):
+    """The provisioner creates their volumes before the pods have nodes; a file cannot show that."""
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "at-once"},
+        "provisioner": provisioner_name,
+    }
+    spec = {"storageClassName": "at-once"}
+    meta = {"name": "shared", "namespace": "shop"}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+    mounts = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "shared"}}]}
+    data = {"metadata": {"name": "data"}, "spec": spec}
+    stateful = a_workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[data])
+    made = report(file(node_pool(), storage, claim, a_workload(replicas=2, pod=mounts), stateful))
+
+    assert sum(landing["refused"] for landing in made["landings"]) == 0
+    assert [note for note in made["notes"] if note.startswith("storage class at-once creates volumes before")]
+
+
+def test_a_claim_that_names_a_volume_of_the_files_is_planned_as_bound_to_it(file):
+    """A static volume, as of S3 or FSx; the control plane binds the claim once both are there."""
+    static = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "bucket"},
+        "spec": {"csi": {"driver": "s3.csi.aws.com"}},
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "bucket", "namespace": "shop"},
+        "spec": {"storageClassName": "", "volumeName": "bucket"},
+    }
+    mounts = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "bucket"}}]}
+    made = report(file(node_pool(), static, claim, a_workload(pod=mounts)))
+
+    assert [landing["refused"] for landing in made["landings"]] == [0]
+    assert "persistent volume claim shop/bucket: planned as bound to its volume bucket" in made["notes"]
+
+
 def test_a_claim_template_takes_the_place_of_a_volume_of_its_name(file):
     """Kubernetes' StatefulSet controller replaces the volume of the pod template."""
     claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3"}}

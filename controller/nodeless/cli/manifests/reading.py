@@ -65,13 +65,15 @@ from nodeless.model.neighbors import ScalingGroup
 from nodeless.model.pods import Pod
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
+from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass, Volume
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.scheduling.devices.extended_resources import CLASS_PREFIX, class_faults
 from nodeless.scheduling.devices.known_devices import KNOWN_CLASSES
+from nodeless.scheduling.pods.volumes import default_class
 from nodeless.state import apply
 
 _EBS = "ebs.csi.aws.com"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _NOTHING = Snapshot()
 _NAMESPACED = {
     "persistentvolumeclaims",
@@ -173,7 +175,7 @@ class _Reader:
         for pod in _missing(snapshot, self._made, self._aliases):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot = self._with_budgets(usable, snapshot)
-        snapshot, assumed = _assume(snapshot)
+        snapshot, assumed = _assume(snapshot, base)
         notes = (*served.notes, *self._notes, *assumed, *self._admission.notes())
         return FileContents(snapshot, tuple(self._skipped), tuple(served.unread), notes, self._autoscaled)
 
@@ -495,8 +497,8 @@ def _workloads_of(pod: Pod) -> set[Workload]:
     return found
 
 
-def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
-    """The snapshot with what it refers to, and lines that say what was added."""
+def _assume(snapshot: Snapshot, base: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """The snapshot with what it refers to beyond its `base`, and lines that say what was added."""
     said: list[str] = []
     for key, pool in sorted(snapshot.pools.items()):
         if not pool.invalid and str(pool.node_class) not in snapshot.node_classes:
@@ -505,8 +507,9 @@ def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             snapshot = apply(snapshot, events.NodeClassSeen(node_class))
             said.append(f"{pool.node_class} of {key} is not in the files: planned as a plain one of {family}")
     snapshot, more = _assume_volumes(snapshot)
+    snapshot, bound = _assume_bound(snapshot, base)
     snapshot, classes = _assume_device_classes(snapshot)
-    return snapshot, (*said, *_assume_namespaces(snapshot), *more, *classes)
+    return snapshot, (*said, *_assume_namespaces(snapshot), *more, *bound, *classes)
 
 
 def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
@@ -566,3 +569,47 @@ def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             f"storage class {made.name} is not in the files: planned as EBS volumes created in the pod's zone"
         )
     return snapshot, tuple(sorted(said))
+
+
+def _assume_bound(snapshot: Snapshot, base: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """The claims of the files that the control plane binds before their pods have nodes, as bound."""
+    said = set()
+    for claim in [*snapshot.volume_claims.values(), *_generated_claims(snapshot, base)]:
+        if claim.bound or claim.key in base.volume_claims:
+            continue
+        if claim.volume_name in snapshot.volumes:
+            snapshot = apply(snapshot, events.VolumeClaimSeen(replace(claim, bound=True)))
+            said.add(
+                f"persistent volume claim {claim.key}: planned as bound to its volume {claim.volume_name}"
+            )
+            continue
+        kind = _class_of(snapshot, claim)
+        if not claim.volume_name and kind is not None and _creates_at_once(kind):
+            made = Volume(f"volume of {claim.key}", kind.driver, kind.terms, kind.name)
+            snapshot = apply(snapshot, events.VolumeSeen(made))
+            bound = replace(claim, volume_name=made.name, bound=True)
+            snapshot = apply(snapshot, events.VolumeClaimSeen(bound))
+            said.add(
+                f"storage class {kind.name} creates volumes before pods have nodes: planned as volumes that "
+                "can be reached from all zones that it allows"
+            )
+    return snapshot, tuple(sorted(said))
+
+
+def _generated_claims(snapshot: Snapshot, base: Snapshot) -> Iterator[PersistentVolumeClaim]:
+    """The claims that are made for pods of the files."""
+    for pod in snapshot.pods.values():
+        for volume, class_name in pod.shape.ephemeral_volumes if pod.key not in base.pods else ():
+            claim = PersistentVolumeClaim(pod.namespace, f"{pod.name}-{volume}", class_name)
+            if claim.key not in snapshot.volume_claims:
+                yield claim
+
+
+def _class_of(snapshot: Snapshot, claim: PersistentVolumeClaim) -> StorageClass | None:
+    if claim.storage_class is not None:
+        return snapshot.storage_classes.get(claim.storage_class)
+    return default_class(snapshot.storage_classes.values())
+
+
+def _creates_at_once(kind: StorageClass) -> bool:
+    return kind.binding_mode != WAIT_FOR_FIRST_CONSUMER and kind.driver != _NO_PROVISIONER

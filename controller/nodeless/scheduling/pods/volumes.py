@@ -52,7 +52,7 @@ class Volumes:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._default = _default_class(snapshot.storage_classes.values())
+        self._default = default_class(snapshot.storage_classes.values())
         self._shapes: dict[PodShape, PodShape] = {}
         mounted = Counter(
             f"{pod.namespace}/{name}"
@@ -242,7 +242,7 @@ def without_attachments(resources: Resources) -> dict[str, int]:
     return {name: amount for name, amount in resources.items() if not name.startswith(attachments(""))}
 
 
-def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """The newest of the classes that are the default; of equal age the first by name."""
     defaults = (storage_class for storage_class in classes if storage_class.default)
     return min(
