@@ -11,6 +11,7 @@ from tests.scheduling.factories import (
     DEFAULT,
     beside,
     codes,
+    daemon,
     instance_type,
     needs,
     node,
@@ -226,4 +227,15 @@ def test_rules_that_leave_no_zone_only_together_are_told_together():
     assert message == (
         f"podAntiAffinity on {ZONE} of other pods and topologySpreadConstraints on {ZONE}: "
         "together they leave no domain where a node can be made"
+    )
+
+
+def test_a_daemon_set_that_no_type_has_room_for_is_told_though_the_pod_asks_for_nothing_of_it():
+    """For each node counts with the pods of its DaemonSets, and so nobody has room."""
+    needy = daemon("needy", "100m", extra={"example.com/fuse": "1"})
+    code, message = reason(pods(1), needy, types=ONLY)
+    assert code == "InsufficientResources"
+    assert message == (
+        "example.com/fuse: daemons use 1, but the largest matching instance type (one) allocates 0; "
+        "hint: keep the DaemonSet off such nodes by node affinity"
     )

@@ -225,16 +225,23 @@ def _too_small(pods: PodClass, table: PoolTable, usable: Mask) -> str:
     names = table.table.axis.names
     room = np.where(usable[:, None], table.room, np.int64(-1))
     for column, name in enumerate(names):
-        wanted = int(pods.requests[column])
-        if wanted > 0 and wanted > int(room[:, column].max()):
-            row = int(np.argmax(np.where(usable, table.table.allocatable[:, column], -1)))
-            daemons = int(table.daemons[row, column])
-            daemon = f" and daemons use {readable_amount(name, daemons)}" if daemons else ""
-            return (
-                f"{name}: {readable_amount(name, wanted)} requested, but the largest matching instance type "
-                f"({table.table.types[row].name}) allocates "
-                f"{readable_amount(name, int(table.table.allocatable[row, column]))}{daemon}"
+        wanted, own = int(pods.requests[column]), table.table.allocatable[:, column]
+        short = wanted > 0 and wanted > int(room[:, column].max())
+        # A DaemonSet that no matching type has room for leaves none for others either, whatever they request.
+        if short or (own < table.daemons[:, column])[usable].all():
+            row = int(np.argmax(np.where(usable, own, -1)))
+            daemons = readable_amount(name, int(table.daemons[row, column]))
+            largest = (
+                f"the largest matching instance type ({table.table.types[row].name}) allocates "
+                f"{readable_amount(name, int(own[row]))}"
             )
+            if not short:
+                return (
+                    f"{name}: daemons use {daemons}, but {largest}; hint: keep the DaemonSet off such nodes "
+                    "by node affinity"
+                )
+            daemon = f" and daemons use {daemons}" if table.daemons[row, column] else ""
+            return f"{name}: {readable_amount(name, wanted)} requested, but {largest}{daemon}"
     request = ", ".join(
         f"{name} {readable_amount(name, int(amount))}"
         for name, amount in zip(names, pods.requests, strict=True)
