@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nodeless.model.instance_types import Offering
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, PriceAdjustment
-from tests.scheduling.factories import daemon, instance_type, new_types, node, plan, pods, pool
+from tests.scheduling.factories import FAMILY, daemon, instance_type, new_types, node, plan, pods, pool
 
 PATIENT = settings(deadline=None, max_examples=40)
 FULL, FLOOR = Policy(), Policy(time_box=0.0)
@@ -145,6 +145,18 @@ def test_a_limit_that_is_reached_sends_the_rest_to_the_next_pool():
     used = [new for new in result.new_nodes if new.pool.name == "first"]
     cores = {kind.name: kind.capacity["cpu"] for kind in T3A}
     assert 0 < sum(max(cores[each.instance_type] for each in new.alternatives) for new in used) <= 8000
+    assert not result.refusals
+
+
+@pytest.mark.parametrize("number", [6, 12, 40])
+@pytest.mark.parametrize("cpu", ["4", "8"])
+def test_a_heavier_pool_is_used_up_to_its_limit_though_fewer_nodes_of_the_next_would_do(number, cpu):
+    """What is meant to be used first, as capacity that is paid for, is not left over to save a node."""
+    pools = [pool("first", weight=9, limits={"cpu": cpu}), pool("second")]
+    result = plan(pods(number, "1"), *pools, policy=FULL)
+    cores = {kind.name: kind.capacity["cpu"] for kind in FAMILY}
+    used = sum(cores[new.instance_type] for new in result.new_nodes if new.pool.name == "first")
+    assert used == int(cpu) * 1000
     assert not result.refusals
 
 

@@ -24,6 +24,9 @@ PricesOf = Callable[[Amounts, Values, Mask, Amounts], Values]
 
 #: What each node counts besides its price, as a share of the mean price.
 _NODE = 1e-5
+#: How many times dearer than by its price for a CPU a node of a lighter pool counts: whole nodes leave some
+#: room unused, and fewer of them must not be a reason to use it.
+_AHEAD = 4.0
 #: Of the shapes that are open to the same items, so many of the best in bulk are likely to be used.
 _LIKELY = 14
 
@@ -45,8 +48,8 @@ def cover_of(
     even = {table.pool.key: _worth_in(table, items, even_resource_prices) for table in first_tables}
     uses, caps = caps_of(shapes, left, len(room))
     weight_penalties = _weight_penalties(shapes, items)
-    cost = shapes.price * weight_penalties[shapes.pool]
-    cost = cost + _NODE * float(cost.mean()) if len(cost) else cost
+    cost = shapes.price + _NODE * float(shapes.price.mean()) if len(shapes.price) else shapes.price
+    cost = cost * weight_penalties[shapes.pool]
     whole = Shapes(
         shapes.tables,
         np.concatenate([shapes.pool, np.full(len(room), -1, dtype=np.intp)]),
@@ -130,7 +133,7 @@ def _weight_penalties(shapes: Shapes, items: Sequence[Item]) -> Values:
         if heavy.pool.weight > light.pool.weight:
             dearer = float((_unit_price(shapes, ahead)).max(initial=0.0))
             cheaper = float((_unit_price(shapes, behind)).min(initial=np.inf))
-            weight_penalties[behind] *= max(1.0, dearer / cheaper) if cheaper > 0 else 1.0
+            weight_penalties[behind] *= _AHEAD * (max(1.0, dearer / cheaper) if cheaper > 0 else 1.0)
     return weight_penalties
 
 
