@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodeless.disruption.policy import DisruptionPolicy
 from tests.disruption.drawn_clusters import CLUSTERS, TYPES, a_cluster, compared
 from tests.disruption.replay import bound_of
 from tests.disruption.rules_of_v27 import consolidate
@@ -19,7 +20,8 @@ def test_ours_saves_at_least_as_much_with_no_more_evictions_for_it(seed, name):
     ours, theirs = compared(seed, name)
     assert ours.still
     assert theirs.still
-    assert ours.price_after <= theirs.price_after + 1e-9
+    # Any saving is enough for those rules to replace nodes, ours leave less than this alone.
+    assert ours.price_after * (1 - DisruptionPolicy().least_saving) <= theirs.price_after
     assert ours.evictions * theirs.saving <= theirs.evictions * ours.saving + 1e-9
     assert bound_of(a_cluster(seed, **CLUSTERS[name]), TYPES) <= ours.price_after + 1e-6
 
