@@ -24,9 +24,9 @@ PricesOf = Callable[[Amounts, Values, Mask, Amounts], Values]
 
 #: What each node counts besides its price, as a share of the mean price.
 _NODE = 1e-5
-#: How many times dearer than by its price for a CPU a node of a lighter pool counts: whole nodes leave some
+#: How many times dearer than a heavier pool's a CPU of a lighter pool counts at least: whole nodes leave some
 #: room unused, and fewer of them must not be a reason to use it.
-_AHEAD = 4.0
+_AHEAD = 2.0
 #: Of the shapes that are open to the same items, so many of the best in bulk are likely to be used.
 _LIKELY = 14
 
@@ -133,7 +133,7 @@ def _weight_penalties(shapes: Shapes, items: Sequence[Item]) -> Values:
         if heavy.pool.weight > light.pool.weight:
             dearer = float((_unit_price(shapes, ahead)).max(initial=0.0))
             cheaper = float((_unit_price(shapes, behind)).min(initial=np.inf))
-            weight_penalties[behind] *= _AHEAD * (max(1.0, dearer / cheaper) if cheaper > 0 else 1.0)
+            weight_penalties[behind] *= max(1.0, _AHEAD * dearer / cheaper) if cheaper > 0 else 1.0
     return weight_penalties
 
 
