@@ -197,11 +197,3 @@ def test_a_claim_lives_as_long_as_it_says() -> None:
 def test_a_claim_that_makes_no_sense_is_reported(requirements: list[dict[str, Any]]) -> None:
     with pytest.raises(InvalidObject, match=r"spec\.requirements"):
         read_claim(claim(requirements=requirements))
-
-
-def test_a_claim_has_no_taint_that_no_kubelet_takes() -> None:
-    for name in ("taints", "startupTaints"):
-        errors = validate(claim(**{name: [{"key": "", "effect": "NoSchedul"}]}))
-        assert [error.path for error in errors] == [f"spec.{name}[0].effect", f"spec.{name}[0].key"]
-        # A Provisioner's taint may leave the effect open.
-        assert validate(claim(**{name: [{"key": "team", "effect": ""}]})) == []

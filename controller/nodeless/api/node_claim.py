@@ -36,30 +36,15 @@ class ClaimResources(Definition):
     """Sum of what the node's pods and daemons request."""
 
 
-class ClaimTaint(TaintDefinition):
-    """A taint of the node."""
-
-    key: Annotated[str, Meta(min_length=1)]
-    """Key of the taint."""
-    effect: Annotated[
-        str, Meta(extra_json_schema={"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute", ""]})
-    ]
-    """NoSchedule, PreferNoSchedule or NoExecute; a Provisioner's may be empty, which means each of them."""
-    value: str | None = None
-    """Value of the taint."""
-    time_added: Time | None = None
-    """When the taint was added."""
-
-
 class NodeClaimSpec(Definition):
     """The node that is wanted; never changed after creation."""
 
     node_class_ref: NodeClassRef
     requirements: Annotated[list[RequirementV1], Meta(max_length=100)]
     """Constraints on the labels of the node."""
-    taints: list[ClaimTaint] | None = None
+    taints: list[TaintDefinition] | None = None
     """Taints of the node."""
-    startup_taints: list[ClaimTaint] | None = None
+    startup_taints: list[TaintDefinition] | None = None
     """Taints that something else takes off once the node is ready for work."""
     resources: ClaimResources | None = None
     expire_after: Annotated[
