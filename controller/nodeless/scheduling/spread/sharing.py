@@ -13,7 +13,8 @@ Room t_i that is there already costs nothing. It is used as far as the emptiest 
     y_i(h) = max(x_i(h), min(clamp(h + s - n_i, 0, t_i), r_i)),   h the least with sum y_i(h) >= W
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -138,18 +139,13 @@ def level(
     top = min(reach + max_skew, max(counts) + want)
 
     def at(height: int) -> list[int]:
-        return [min(max(height - count, 0), more) for count, more in zip(counts, room, strict=True)]
+        return _raised(counts, room, height)
 
     low, high = min(counts), max(top, min(counts))
     if sum(at(high)) <= want:
         return at(high)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if sum(at(middle)) < want:
-            low = middle
-        else:
-            high = middle
-    shares, last = at(low), at(high)
+    height = _least_height(at, want, low, high)
+    shares, last = at(height - 1), at(height)
     left = want - sum(shares)
     for index, more in enumerate(last):
         if left > 0 and more > shares[index]:
@@ -169,15 +165,12 @@ def _level_with_room(
 ) -> list[int]:
     """The same where some domains have room that is there already: `there`, of the `room` in each."""
 
-    def raised(height: int) -> list[int]:
-        return [min(max(height - count, 0), more) for count, more in zip(counts, room, strict=True)]
-
     def at(height: int) -> list[int]:
         free = [
             min(max(height + max_skew - count, 0), some, more)
             for count, some, more in zip(counts, there, room, strict=True)
         ]
-        return list(map(max, raised(height), free))
+        return list(map(max, _raised(counts, room, height), free))
 
     def divided(some: int, placed: Sequence[int], rooms: Sequence[int], least: int) -> list[int]:
         now = [count + number for count, number in zip(counts, placed, strict=True)]
@@ -192,15 +185,20 @@ def _level_with_room(
     if sum(highest := at(high)) < want:
         left = [more - number for more, number in zip(room, highest, strict=True)]
         return divided(want - sum(highest), highest, left, lowest_closed)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if sum(at(middle)) < want:
-            low = middle
-        else:
-            high = middle
-    shares = at(low)
+    height = _least_height(at, want, low, high)
+    shares = at(height - 1)
     # Room that is there takes more once the emptiest domains have been raised.
-    for most in (raised(high), at(high)):
+    for most in (_raised(counts, room, height), at(height)):
         for index, number in enumerate(most):
             shares[index] += min(max(number - shares[index], 0), want - sum(shares))
     return shares
+
+
+def _raised(counts: Sequence[int], room: Sequence[int], height: int) -> list[int]:
+    """What raises each domain to a height, as far as it has room."""
+    return [min(max(height - count, 0), more) for count, more in zip(counts, room, strict=True)]
+
+
+def _least_height(at: Callable[[int], list[int]], want: int, low: int, high: int) -> int:
+    """The least height above `low` that holds as many as are wanted; `high` does, and `low` does not."""
+    return bisect_left(range(low + 1, high), want, key=lambda height: sum(at(height))) + low + 1
