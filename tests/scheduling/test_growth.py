@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodeless.api.packing_problem import read_problem
 from nodeless.model.labels import HOSTNAME, ZONE
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import instance_type, plan, pods, pool, spread
+from tests.scheduling.factories import instance_type, plan, pods, pool, snapshot, spread
 from tests.scheduling.feasibility import Checker
 from tests.scheduling.made_problems import batch_problem
 
@@ -130,9 +130,8 @@ def test_a_search_spends_no_more_than_its_time_box(workloads, limits, time_box):
     assert all(rest > -0.1 for rest in left)
 
 
-def calls(problem: Mapping[str, object]) -> tuple[int, int]:
+def entered_by(seen, catalog) -> tuple[int, int]:
     """How many functions of Python a solve enters, and the nodes that it plans."""
-    read = read_problem(problem)
     entered = 0
 
     def count(_frame, event, _argument):
@@ -141,10 +140,26 @@ def calls(problem: Mapping[str, object]) -> tuple[int, int]:
 
     sys.setprofile(count)
     try:
-        nodes = solve(read.snapshot, read.catalog, Policy(time_box=0.0)).new_nodes
+        nodes = solve(seen, catalog, Policy(time_box=0.0)).new_nodes
     finally:
         sys.setprofile(None)
     return entered, len(nodes)
+
+
+def calls(problem: Mapping[str, object]) -> tuple[int, int]:
+    read = read_problem(problem)
+    return entered_by(read.snapshot, read.catalog)
+
+
+def test_a_further_replica_of_a_static_pool_costs_little_however_many_types_it_may_become():
+    types = tuple(instance_type(f"t{cpu}", cpu, 4 * cpu) for cpu in range(2, 62))
+
+    def of_each(replicas):
+        seen = snapshot(pods(10), pool("default"), pool("static", replicas=replicas))
+        return entered_by(seen, dict.fromkeys(seen.pools, types))[0]
+
+    of_each(1)
+    assert of_each(200) - of_each(20) < 180 * 900
 
 
 def test_a_further_pod_of_a_known_shape_costs_one_look_and_a_further_node_little():

@@ -107,7 +107,8 @@ class BoughtFirst:
         known = {**self.most, **worth}
         units = fsum(amount * known[name] for name, amount in self.left.items())
         at_worth = tuple(known[each.name] for each in self.commitments)
-        return fsum(self._least(node, at_worth) for node in self.nodes) - units
+        nodes = Counter(self.nodes)
+        return fsum(number * self._least(node, at_worth) for node, number in nodes.items()) - units
 
     def highest(self) -> float:
         """What the nodes cost at least with all that was left of commitments."""

@@ -38,6 +38,7 @@ from nodeless.scheduling.capacity.in_flight_node import (
     expected_allocatable,
     expected_node,
     type_named,
+    what_decides,
 )
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, PoolTable, prefers_only
 from nodeless.scheduling.pods.classes import UNBOUNDED, Amounts, Axis
@@ -118,6 +119,8 @@ def existing_slots(
     claims = claims_by_provider_id(snapshot)
     slots = []
     seen = set()
+    # Claims of one launch are alike by the hundred.
+    outlines: dict[object, InFlightNode | None] = {}
     for node in snapshot.nodes.values():
         seen.add(node.provider_id)
         claim = claims.get(node.provider_id)
@@ -126,7 +129,11 @@ def existing_slots(
     for claim in snapshot.claims.values():
         appeared = claim.provider_id and claim.provider_id in seen
         if claim.deletion_timestamp is None and not appeared:
-            outlined = expected_node(claim, tables.get(str(claim.pool)), axis, snapshot.node_classes)
+            alike = what_decides(claim, snapshot.node_classes)
+            if alike not in outlines:
+                table = tables.get(str(claim.pool))
+                outlines[alike] = expected_node(claim, table, axis, snapshot.node_classes)
+            outlined = outlines[alike]
             if outlined is not None:
                 slots.append(_claim_slot(snapshot, claim, outlined, axis))
     return sorted(slots, key=lambda slot: (slot.rank, slot.name))

@@ -38,6 +38,13 @@ def expected_node(
     return replace(expected, free=np.where([name == EFA for name in axis.names], 0, expected.free))
 
 
+def what_decides(claim: NodeClaim, node_classes: Mapping[str, NodeClass]) -> object:
+    """All that `expected_node` asks of a claim: for claims that share it, it says the same."""
+    launched = claim.instance_type if claim.provider_id else ""
+    allocatable = frozenset(claim.allocatable.items())
+    return claim.pool, claim.requirements, launched, allocatable, launched_with_efa(claim, node_classes)
+
+
 def _expected_node(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
     rows = _rows(claim, table)
     if table is None or not rows:

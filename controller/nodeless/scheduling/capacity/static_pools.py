@@ -1,9 +1,9 @@
 """Static pools: a number of nodes whatever the pods are (`spec.replicas` of a NodePool).
 
 Pods may run on their nodes as on any that exist, but never cause one; those that are made in the same pass
-count as room on its way. A pool holds as many nodes as
-its replicas, fewer where its limit of nodes says so; what is being deleted counts against the limit
-until it is gone. A node that is being replaced counts once, together with its replacement.
+count as room on its way. A pool holds as many nodes as its replicas, fewer where its limit of nodes says so;
+what is being deleted counts against the limit until it is gone. A node that is being replaced counts once,
+together with its replacement.
 """
 
 from collections import defaultdict
