@@ -12,6 +12,8 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 export NO_MKDOCS_2_WARNING := 1
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
+# Tests without a cluster: a process for each core, the tests of a file in one.
+EACH_CORE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install setup programs browser demo test unit affected cluster environment properties chaos check docs conformance bench judge mutants soak clean lock release-dry-run release-check release-publish
 
@@ -41,12 +43,12 @@ test: programs browser ## run every test, with a part of the random examples (FA
 	@bash .ci/test $(PYTHON) $(ARGS)
 
 unit: $(STAMP) browser ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
-	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q $(EACH_CORE) \
 		-m "not cluster and not environment$(if $(filter 1,$(FACTOR)),, and not large)" $(ARGS)
 
-affected: $(STAMP) browser ## run the tests of `make unit` that run what has changed since the last time (the first time, all of them: an hour of processor)
-	@NODELESS_PROPERTIES_FACTOR=0.1 $(PYTHON) -m pytest -q -p no:randomly --testmon --testmon-forceselect -n logical --maxprocesses 4 \
-		--dist loadfile --no-loadscope-reorder -m "not cluster and not environment and not large" $(ARGS) || [ $$? -eq 5 ]  # 5: none
+affected: $(STAMP) browser ## run the tests of `make unit` that run what has changed since the last time (the first time all, in twice the time)
+	@NODELESS_PROPERTIES_FACTOR=0.1 $(PYTHON) -m pytest -q $(EACH_CORE) -p no:randomly --testmon --testmon-forceselect \
+		-m "not cluster and not environment and not large" $(ARGS) || [ $$? -eq 5 ]  # 5: none
 
 cluster: programs ## run the tests that need a control plane, and no more
 	@$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "cluster and not environment" $(ARGS)
