@@ -14,13 +14,11 @@ from nodeless.api.kinds import ALL
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.kube import ApiClient, ApiError
 from nodeless.model.labels import (
-    AUTO_MODE,
-    COMPUTE_TYPE,
     NODE_CLASS_FINALIZER,
     TEARDOWN_FINALIZER,
     TERMINATION_FINALIZER,
 )
-from nodeless.model.nodes import is_of_another_cloud
+from nodeless.model.nodes import is_node_of_others
 from nodeless.model.object_names import LEASE_NAME
 from nodeless.operator.timing import TIMING
 from nodeless.webhook.injection import CONFIGURATIONS
@@ -92,7 +90,7 @@ async def _held(client: ApiClient, namespace: str) -> AsyncIterator[tuple[str, s
 
 def _is_node_of_others(document: dict[str, Any]) -> bool:
     labels, spec = document["metadata"].get("labels") or {}, document.get("spec") or {}
-    return labels.get(COMPUTE_TYPE) == AUTO_MODE or is_of_another_cloud(str(spec.get("providerID") or ""))
+    return is_node_of_others(labels, str(spec.get("providerID") or ""))
 
 
 async def _listed(client: ApiClient, path: str, **query: str) -> list[dict[str, Any]]:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 from nodeless.model.conditions import READY, Condition
 from nodeless.model.labels import (
+    AUTO_MODE,
     CAPACITY_TYPE,
+    COMPUTE_TYPE,
     EKS_CAPACITY_TYPE,
     INITIALIZED,
     INSTANCE_TYPE,
@@ -78,9 +80,10 @@ def capacity_type_of(labels: Mapping[str, str]) -> str:
     return labels.get(CAPACITY_TYPE) or _EKS_CAPACITY_TYPES.get(labels.get(EKS_CAPACITY_TYPE, ""), "")
 
 
-def is_of_another_cloud(provider_id: str) -> bool:
-    """Whether an id is none of EC2's form `aws:///ZONE/ID`; a node that has none yet may be anybody's."""
-    return bool(provider_id) and not provider_id.startswith("aws:")
+def is_node_of_others(labels: Mapping[str, str], provider_id: str) -> bool:
+    """Whether a node is EKS Auto Mode's, or of another cloud: its id, once it has one, is no `aws:///ZONE/ID`."""
+    of_another_cloud = bool(provider_id) and not provider_id.startswith("aws:")
+    return labels.get(COMPUTE_TYPE) == AUTO_MODE or of_another_cloud
 
 
 @dataclass(frozen=True, slots=True)

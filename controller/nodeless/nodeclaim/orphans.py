@@ -6,12 +6,8 @@ Happens only when somebody took the finalizer off the claim by hand. Its instanc
 from collections.abc import Iterable
 
 from nodeless.model.instructions import RemoveFinalizer
-from nodeless.model.labels import (
-    AUTO_MODE,
-    COMPUTE_TYPE,
-    TERMINATION_FINALIZER,
-)
-from nodeless.model.nodes import Node, NodeClaim, is_of_another_cloud
+from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.nodes import Node, NodeClaim, is_node_of_others
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NODE_POOL_KIND, Reference
 from nodeless.nodeclaim.draining import Drain, delays_drain, drain_taint, requests_to_leave
@@ -31,8 +27,7 @@ def step_orphan(node: Node, pods: Iterable[Pod], now: float) -> Step:
         pods: The pods on it.
         now: Seconds since the epoch.
     """
-    of_others = node.labels.get(COMPUTE_TYPE) == AUTO_MODE or is_of_another_cloud(node.provider_id)
-    if of_others or not node.registered:
+    if is_node_of_others(node.labels, node.provider_id) or not node.registered:
         return Step()
     if node.deletion_timestamp is None or not node.terminating:
         return Step()
