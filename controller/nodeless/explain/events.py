@@ -51,13 +51,13 @@ def nominated(name: str, node: PlannedNode, relaxed: Sequence[str] = ()) -> str:
         "".join(f"; next: {next_offer}" for next_offer in next_offers(node)),
     )
     offering = node.alternatives[0].offering
-    chosen = (
-        f"the cheapest of {types} types that hold its {count(len(node.pods), 'pod')}"
-        if types > 1
-        else f"the only type that holds its {count(len(node.pods), 'pod')}"
-    )
+    pods = count(len(node.pods), "pod")
     if node.is_static:
         chosen = "one of the replicas of its pool"
+    elif types > 1:
+        chosen = f"the cheapest of {types} types that hold its {pods}"
+    else:
+        chosen = f"the only type that holds its {pods}"
     return (
         f"Pod should schedule on {name}, a new node of {node.pool}: {node.instance_type} or similar, "
         f"{offering.capacity_type}, in {offering.zone} or another allowed zone, {price(offering.price)}, "

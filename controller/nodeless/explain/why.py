@@ -10,18 +10,20 @@ NEXT = 3
 
 def why(node: PlannedNode) -> str:
     """A few lines: what the node must hold, what is bought for how much, and the next best types."""
-    intended = node.alternatives[0]
-    one = len(node.pods) == 1
-    need, their, them = ("needs", "its", "it") if one else ("need", "their", "them")
-    asked = f"{amounts(node.requests)} with {their} daemons"
-    held = f"{count(len(node.pods), 'pod')} of {node.pool} {need} {asked}"
-    chosen = f"cheapest that holds {them}: {_offer(intended)}"
+    intended, pods = node.alternatives[0], count(len(node.pods), "pod")
     if node.is_static:
-        held = f"one of the replicas of {node.pool}"
-        held += f", which has room for {count(len(node.pods), 'pod')}" if node.pods else ""
-        chosen, them = f"cheapest of the pool: {_offer(intended)}", "its daemons"
+        room = f", which has room for {pods}" if node.pods else ""
+        held, chosen, them = (
+            f"one of the replicas of {node.pool}{room}",
+            "cheapest of the pool",
+            "its daemons",
+        )
+    else:
+        need, their, them = ("needs", "its", "it") if len(node.pods) == 1 else ("need", "their", "them")
+        held = f"{pods} of {node.pool} {need} {amounts(node.requests)} with {their} daemons"
+        chosen = f"cheapest that holds {them}"
     bill = bill_lines(node.price, intended.offering.parts)
-    return "\n".join((held, chosen, *bill, *_next(node, them)))
+    return "\n".join((held, f"{chosen}: {_offer(intended)}", *bill, *_next(node, them)))
 
 
 def one_line(node: PlannedNode) -> str:
