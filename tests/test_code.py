@@ -41,6 +41,14 @@ def hidden_copies(tree: ast.AST) -> Iterator[int]:
             yield node.lineno
 
 
+def products_of_blas(tree: ast.AST) -> Iterator[int]:
+    """Lines that leave a matrix product to BLAS, whose last digits are the processor's."""
+    for node in ast.walk(tree):
+        operator = getattr(node, "op", None)
+        if isinstance(operator, ast.MatMult) or called(node) in ("np.dot", "np.matmul", "np.tensordot"):
+            yield node.lineno
+
+
 def lines(rule: Callable[[ast.AST], Iterator[int]], modules: list[Path]) -> list[str]:
     """Where modules break a rule."""
     return [f"{ids(module)}:{line}" for module in modules for line in rule(ast.parse(module.read_text()))]
@@ -52,6 +60,16 @@ def test_no_answer_is_kept_by_the_number_of_an_object() -> None:
 
 def test_objects_are_copied_by_their_fields() -> None:
     assert lines(hidden_copies, MODULES) == []
+
+
+def test_no_matrix_product_depends_on_the_processor() -> None:
+    """`scheduling/pods/matmul.py` says why."""
+    assert lines(products_of_blas, MODULES) == []
+
+
+@pytest.mark.parametrize("line", ["worth = pods @ values", "worth += np.dot(pods, values)", "left @= room"])
+def test_a_matrix_product_of_blas_is_noticed(line: str) -> None:
+    assert list(products_of_blas(ast.parse(line)))
 
 
 @pytest.mark.parametrize("line", ["memo[id(types)] = table", "seen = set(map(id, nodes))"])

@@ -24,6 +24,7 @@ from nodeless.scheduling.capacity.pool_table import LATER_LABELS, prefers_only
 from nodeless.scheduling.devices import known_devices
 from nodeless.scheduling.pods.classes import UNBOUNDED
 from nodeless.scheduling.pods.daemons import with_observed_requests
+from nodeless.scheduling.pods.matmul import matmul
 
 #: US dollars an hour: what is paid for already costs nothing, but is not divided by.
 _LEAST_PRICE = 1e-9
@@ -80,7 +81,7 @@ class LeastPrices:
             if needed[column] > 0:
                 yield self._least_rate(self._holds[:, column]) * float(needed[column])
         both = np.maximum(needed[self._columns], 0.0)
-        yield float((self._unit_prices @ both).max(initial=0.0))
+        yield float(matmul(self._unit_prices, both).max(initial=0.0))
 
     def _by_number(self, candidates: Sequence[Candidate]) -> float:
         """Whole pods: a node holds no more of them than if each were the smallest."""

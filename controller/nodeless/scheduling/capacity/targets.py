@@ -22,6 +22,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable, Terms
 from nodeless.scheduling.capacity.resource_prices import resource_prices
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
+from nodeless.scheduling.pods.matmul import matmul
 
 #: What room for pods to come is worth beside room that is used.
 _PROMISE = 0.9
@@ -100,7 +101,7 @@ class Targets:
         used = taken[:, None] * pods.requests
         share = np.maximum(self._to_come, 0) / max(1.0, self._apart.get(pods, 1.0))
         left = np.minimum(table.room[rows] - used, share)
-        worth = (used + _PROMISE * left) @ self._prices_of(table)
+        worth = matmul(used + _PROMISE * left, self._prices_of(table))
         prices = terms.prices[rows]
         ratio = prices / np.where(worth > 0, worth, taken)
         best = rows[np.lexsort((rows, -taken, np.round(ratio / (_EQUAL + ratio.min()), 9)))[0]]

@@ -30,6 +30,7 @@ from nodeless.scheduling.optimizer.master import Master
 from nodeless.scheduling.optimizer.patterns import Filler, Values, multiplicity
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 
 #: A filling must be worth so much more than it costs, as a share, to become a column.
 _GAIN = 1e-6
@@ -126,16 +127,16 @@ class Search:
             What was bought; None when some pods find no place, or the effort is spent or will not suffice.
         """
         cover = self._cover
-        whole, effort = float(left @ values), self.effort.left
+        whole, effort = float(matmul(left, values)), self.effort.left
         left, caps = left.copy(), caps.copy()
         values = np.maximum(values, 1e-12)
         chosen: list[Chosen] = []
         cost = 0.0
         few = False
         while left.any():
-            if cost + float(left @ values) > below:
+            if cost + float(matmul(left, values)) > below:
                 return None
-            spent, covered = effort - self.effort.left, whole - float(left @ values)
+            spent, covered = effort - self.effort.left, whole - float(matmul(left, values))
             if not hopeful and spent > _TRIAL * effort:
                 lots = _LOTS * np.count_nonzero(self._cover.needed)
                 if spent * whole > _HOPE * effort * covered or spent * lots > effort * len(chosen):
@@ -150,7 +151,7 @@ class Search:
             # Where nodes limit pods, fillings that are worth more leave those that fit nowhere else.
             if alike == 1 and not self._hosts.count and len(left) <= _EXCHANGED_ITEMS:
                 fillings = self._exchange(fillings, values, left, rows)
-            worth = fillings @ values
+            worth = matmul(fillings, values)
             if not worth.any():
                 if few:
                     return None
@@ -193,7 +194,7 @@ class Search:
         while done < len(rows) and promise[order[done]] * (1 + _ROUNDING) >= reached:
             some = np.sort(order[done : 2 * done + _FIRST])
             fillings[some] = self._fill(values, left, rows[some], quick=quick)
-            reached = max(reached, float((fillings[some] @ values / cost[some]).max()))
+            reached = max(reached, float((matmul(fillings[some], values) / cost[some]).max()))
             done += len(some)
         tried = np.sort(order[:done])
         return rows[tried], fillings[tried]
@@ -201,7 +202,7 @@ class Search:
     def _nodes(self, left: Amounts, values: Values) -> float:
         """About how many nodes of the dearest likely shape are needed for what is left."""
         dearest = float(self._cover.cost[self._cover.likely].max(initial=0.0))
-        return float(left @ values) / dearest if dearest > 0 else 0.0
+        return float(matmul(left, values)) / dearest if dearest > 0 else 0.0
 
     def _use_standing(
         self,
@@ -340,7 +341,7 @@ class Search:
         _, self.values, self._rents = self._solve(grown=True)
         cover, shapes = self._cover, np.array(self._shape, dtype=np.intp)
         price = np.maximum(cover.cost + cover.rent(self._rents, range(len(cover.shapes))), _FREE)[shapes]
-        lost = 1 - np.array(self._filling) @ self.values / price
+        lost = 1 - matmul(np.array(self._filling), self.values) / price
         order = np.argsort(lost, kind="stable").tolist()
         return [(self._shape[column], self._filling[column], float(lost[column])) for column in order]
 
@@ -349,7 +350,7 @@ class Search:
         left, caps = cover.needed.copy(), cover.caps.copy()
         self.finest = True
         chosen: list[Chosen] = []
-        whole, step = float(left @ cover.worth), 0.0
+        whole, step = float(matmul(left, cover.worth)), 0.0
         while left.any() and self.effort.left > step:
             before = self.effort.left
             taken, rents = self._solve_for(left, caps)
@@ -376,7 +377,7 @@ class Search:
 
     def _completion(self, left: Amounts, whole: float) -> float:
         """Effort that the greedy cover of the rest may need: what all took, by the share that is left."""
-        share = float(left @ self._cover.worth) / whole if whole > 0 else 1.0
+        share = float(matmul(left, self._cover.worth)) / whole if whole > 0 else 1.0
         return self.covered * (_LAST + share)
 
     def _solve_for(self, left: Amounts, caps: Values) -> tuple[Values, Values]:
@@ -406,7 +407,7 @@ class Search:
         self._master.drop(large)
         rests = np.minimum(fillings[large], left)
         shapes = [self._shape[column] for column in large]
-        valuable = rests @ self.values > _REMAINS * self._cover.cost[shapes]
+        valuable = matmul(rests, self.values) > _REMAINS * self._cover.cost[shapes]
         valuable &= rests.any(axis=1) & ~closed[large]
         self._add((shapes[index], rests[index]) for index in np.flatnonzero(valuable))
 
@@ -497,7 +498,7 @@ class Search:
         if exchanged:
             fillings = self._exchange(fillings, values, left, rows)
         price = cover.cost[rows] + cover.rent(rents, rows)
-        worth = fillings @ (values if at is None else at)
+        worth = matmul(fillings, values if at is None else at)
         gain = worth - price
         if at is None:
             self._reached[rows] = worth / np.maximum(price, 1e-9)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,16 +57,16 @@ class Cover:
         """
         useful = np.flatnonzero((values > 0) & (left > 0))
         allowed = self.shapes.allowed[np.ix_(rows, useful)]
-        worth = allowed @ (values[useful] * left[useful])
+        worth = matmul(allowed, values[useful] * left[useful])
         pool = self.shapes.pool[rows]
         for number, unit in enumerate(self.unit_worth):
-            asked = self.requests[useful] @ unit
+            asked = matmul(self.requests[useful], unit)
             if not (asked > 0).all():
                 continue
             own = pool == number
             largest = np.where(allowed[own], values[useful] / asked, 0.0).max(axis=1, initial=0.0)
             room = np.maximum(self.shapes.room[rows[own]], 0)
-            worth[own] = np.minimum(worth[own], largest * (room @ unit))
+            worth[own] = np.minimum(worth[own], largest * matmul(room, unit))
         return np.where(pool < 0, np.inf, worth)
 
 

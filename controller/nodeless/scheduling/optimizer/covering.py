@@ -19,6 +19,7 @@ from nodeless.scheduling.optimizer.items import Item
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 
 PricesOf = Callable[[Amounts, Values, Mask, Amounts], Values]
 
@@ -66,8 +67,8 @@ def cover_of(
         np.concatenate([cost, np.zeros(len(room))]),
         uses,
         caps,
-        np.array([float(item.pods.requests @ _first_worth(item, worth, nothing)) for item in items]),
-        np.array([float(item.pods.requests @ _first_worth(item, even, nothing)) for item in items]),
+        np.array([float(matmul(item.pods.requests, _first_worth(item, worth, nothing))) for item in items]),
+        np.array([float(matmul(item.pods.requests, _first_worth(item, even, nothing))) for item in items]),
         whole.pool < 0,
         _likely(whole, worth, nothing),
         {table.pool.key: float(weight_penalties[number]) for number, table in enumerate(shapes.tables)},
@@ -149,7 +150,7 @@ def _likely(shapes: Shapes, worth: dict[str, Values], nothing: Values) -> NDArra
     value = np.zeros(len(shapes))
     for number, table in enumerate(shapes.tables):
         own = shapes.pool == number
-        value[own] = np.maximum(shapes.room[own], 0) @ worth.get(table.pool.key, nothing)
+        value[own] = matmul(np.maximum(shapes.room[own], 0), worth.get(table.pool.key, nothing))
     ratio = value / np.maximum(shapes.price, 1e-9)
     chosen: set[int] = set(np.flatnonzero(shapes.pool < 0).tolist())
     distinct = {column.tobytes(): column for column in shapes.allowed.T}

@@ -24,6 +24,7 @@ from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Seconds for each comparison of two shapes, or of a pair and a shape, in one resource or cap.
@@ -98,7 +99,7 @@ def _usable_room(cover: Cover) -> Amounts:
         own = requests[:, resource]
         each = room[:, resource, None] // np.maximum(own, 1)
         fits = np.where(own > 0, np.minimum(fits, each), fits)
-    usable: Amounts = np.minimum(room, fits @ requests)
+    usable: Amounts = np.minimum(room, matmul(fits, requests))
     for resource in asked:
         for other in asked:
             if other != resource:
@@ -115,8 +116,8 @@ def _most_of(worth: Amounts, size: Amounts, number: Amounts, room: Amounts) -> A
     taken = (number * size)[:, order].astype(np.float64)
     before = np.cumsum(taken, axis=1) - taken
     share = np.clip(room[:, None] - before, 0.0, taken)
-    of_size = share @ np.where(size > 0, ratio, 0.0)[order]
-    most: Amounts = np.floor(of_size + number @ np.where(size > 0, 0, worth) + 0.5).astype(np.int64)
+    of_size = matmul(share, np.where(size > 0, ratio, 0.0)[order])
+    most: Amounts = np.floor(of_size + matmul(number, np.where(size > 0, 0, worth)) + 0.5).astype(np.int64)
     return most
 
 
@@ -141,7 +142,7 @@ class _Together:
     def __init__(self, usable: Cover, uses: Values, shapes: NDArray[np.intp]) -> None:
         room = usable.shapes.room[shapes]
         self._uses = uses
-        self._room: Amounts = np.minimum(room[:, None] + room, usable.needed @ usable.requests)
+        self._room: Amounts = np.minimum(room[:, None] + room, matmul(usable.needed, usable.requests))
         self._cost = (usable.cost[shapes, None] + usable.cost[shapes]) * (1 + _SAME)
         self._taken = uses[shapes][:, None] + uses[shapes]
         self._allowed = usable.shapes.allowed[shapes]

@@ -15,6 +15,7 @@ from nodeless.scheduling.optimizer.cover import Cover
 from nodeless.scheduling.optimizer.items import HostCounts, HostLimits
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Fillings, begun or full, up to which they are listed.
@@ -57,7 +58,7 @@ def full_fillings(
     begun = _Begun(cover, hosts, needs, room, np.array(shapes, dtype=np.intp))
     for place, item in enumerate(order):
         later = order[place + 1 :]
-        if not begun.add(item, cover.needed[later] @ needs[later], most, effort):
+        if not begun.add(item, matmul(cover.needed[later], needs[later]), most, effort):
             return None
     shape, pods = begun.full()
     kept = _undominated(cover, shape, pods, effort)

@@ -15,6 +15,7 @@ from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.pods.matmul import matmul
 
 #: How many pods may leave in an exchange, and exchanges of one filling at most.
 _LEAVING, _MOST = np.array([0, 1, 2, 3]), 12
@@ -69,7 +70,7 @@ class Exchanges:
             at_once *= 2
         for start in range(0, len(rows), at_once):
             some = slice(start, start + at_once)
-            room = self._room[rows[some]] - fillings[some] @ self._needs
+            room = self._room[rows[some]] - matmul(fillings[some], self._needs)
             most = np.minimum(self._most[np.ix_(rows[some], items)], left[items])
             result[some, items] = self._exchanged(fillings[some, items], values[items], items, room, most)
         return result
@@ -116,7 +117,8 @@ class Exchanges:
             leaves, number = there[leaves], _LEAVING[number]
             more = come.reshape(len(active), -1)[one, best].astype(np.int64)
             after = room[active] + number[:, None] * needs[leaves] - more[:, None] * needs[comes]
-            gains = (gain[one, best] > _GAIN * np.maximum(here @ value, _GAIN)) & (after >= 0).all(axis=1)
+            enough = _GAIN * np.maximum(matmul(here, value), _GAIN)
+            gains = (gain[one, best] > enough) & (after >= 0).all(axis=1)
             if not gains.any():
                 break
             active, leaves, comes, number, more = (

@@ -21,6 +21,7 @@ from nodeless.scheduling.optimizer.items import HostCounts, HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.pods.matmul import matmul
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Ways that go on from node to node, and rows of one node, at most: of a few ways, and of all ways.
@@ -84,7 +85,7 @@ class FilledInTurn:
         self._weights: Values = (self._requests / largest).sum(axis=1) ** 2
         self._scale: Values = 1 / largest
         self._elsewhere = self._later_nodes_hold()
-        self._spare: Amounts = self._room.sum(axis=0) - self._needed @ self._requests
+        self._spare: Amounts = self._room.sum(axis=0) - matmul(self._needed, self._requests)
 
     def _later_nodes_hold(self) -> Amounts:
         """For each node the most pods of each item that those after it hold, if they hold nothing else."""
@@ -126,7 +127,7 @@ class FilledInTurn:
             ways = ways.only(_distinct(ways.left, self._needed))
             if len(ways.left) > most[0]:
                 left_out = True
-                ways = ways.only(np.argsort(ways.left @ self._weights, kind="stable")[: most[0]])
+                ways = ways.only(np.argsort(matmul(ways.left, self._weights), kind="stable")[: most[0]])
             path.append(ways)
             if not len(ways.left):
                 break
@@ -138,7 +139,7 @@ class FilledInTurn:
         """Every way to fill one more node, and whether some are left out; None where it takes too much."""
         begun = _Begun(ways, self._room[node], self._hosts)
         width = len(self._items) + self._room.shape[1] + 2 * self._hosts.count
-        later: Amounts = np.where(self._allowed[node], ways.left, 0) @ self._requests
+        later: Amounts = matmul(np.where(self._allowed[node], ways.left, 0), self._requests)
         left_out = False
         for place in np.flatnonzero(self._allowed[node]).tolist():
             item, request = int(self._items[place]), self._requests[place]
@@ -163,7 +164,7 @@ class FilledInTurn:
             begun.take(rows, number, place, item, request)
             if len(rows) > most:
                 left_out = True
-                kept = np.sort(np.argsort(begun.room @ self._scale, kind="stable")[:most])
+                kept = np.sort(np.argsort(matmul(begun.room, self._scale), kind="stable")[:most])
                 begun.keep(kept)
                 later = later[kept]
         spare = ways.spare[begun.way] - begun.room

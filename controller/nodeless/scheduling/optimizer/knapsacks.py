@@ -46,6 +46,7 @@ from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Mixtures of two resources in which pods are bounded in fractions; seconds in each for each item or shape.
@@ -102,7 +103,7 @@ class Knapsacks:
             together: What all pods are worth at least; that of all that are needed, if it is not given.
             existing: Whether existing nodes are looked at more closely, too.
         """
-        together = float(values @ self._cover.needed) if together is None else together
+        together = float(matmul(values, self._cover.needed)) if together is None else together
         cover = self._cover
         rents = rents.copy()
         held = np.where(cover.standing, cover.rent(rents, range(len(cover.shapes))), 0.0)
@@ -112,7 +113,7 @@ class Knapsacks:
         taken = cover.rent(rents, range(len(cover.shapes)))
         most, found, settled = self._most_worth(values, taken, held, max(together, 1e-12), effort, existing)
         price = (cover.cost + taken + held) * (1 + _ENOUGH)
-        fillings = [(shape, pods) for shape, pods in found if float(pods @ values) > price[shape]]
+        fillings = [(shape, pods) for shape, pods in found if float(matmul(pods, values)) > price[shape]]
         return Priced(self._bound(together, rents, most, taken), fillings, settled)
 
     def _most_worth(
@@ -201,15 +202,15 @@ class Knapsacks:
         for shape in np.flatnonzero(cover.standing):
             for row in cover.uses[shape]:
                 rents[row] = most[shape]
-        return max(0.0, (together - float(rents @ cover.caps)) / dearest)
+        return max(0.0, (together - float(matmul(rents, cover.caps))) / dearest)
 
     def _in_fractions(self, values: Values, effort: Effort) -> Values:
         """What pods on a node of each shape are worth at most where they may be divided."""
         cover = self._cover
         worth = np.full(len(cover.shapes), np.inf)
-        mixtures = _mixtures(self._most @ cover.requests)
-        room = np.maximum(cover.shapes.room, 0) @ mixtures.T
-        size = cover.requests @ mixtures.T
+        mixtures = _mixtures(matmul(self._most, cover.requests))
+        room = matmul(np.maximum(cover.shapes.room, 0), mixtures.T)
+        size = matmul(cover.requests, mixtures.T)
         for shapes in self._open_alike:
             items = np.flatnonzero(cover.shapes.allowed[shapes[0]] & (values > 0) & (self._most > 0))
             effort.left -= _IN_FRACTIONS * len(mixtures) * (len(items) + len(shapes))
@@ -220,8 +221,9 @@ class Knapsacks:
     def _holds(self, shape: int, filling: Amounts) -> bool:
         """Whether a node has the room, and its pods may be together."""
         hosts, there = self._hosts, np.flatnonzero(filling)
-        fits = bool((filling @ self._cover.requests <= self._cover.shapes.room[shape]).all())
-        return fits and bool((hosts.most[there].min(axis=0, initial=ENDLESS) >= filling @ hosts.adds).all())
+        fits = bool((matmul(filling, self._cover.requests) <= self._cover.shapes.room[shape]).all())
+        most = hosts.most[there].min(axis=0, initial=ENDLESS)
+        return fits and bool((most >= matmul(filling, hosts.adds)).all())
 
 
 def _open_alike(cover: Cover) -> Iterator[NDArray[np.intp]]:

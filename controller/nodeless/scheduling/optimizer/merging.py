@@ -19,6 +19,7 @@ from nodeless.scheduling.optimizer.cover import Chosen, Cover
 from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 
 #: Caps beyond which pairs are not tried.
 _MOST_CAPS = 20
@@ -159,7 +160,7 @@ class Merging:
         if number is None:
             number = self._numbers[name] = len(self._kinds)
             self.seconds += _KIND + _KIND_MORE * number
-            used = filling @ self._cover.requests
+            used = matmul(filling, self._cover.requests)
             fits: Mask = np.array((self._room >= used).all(axis=1))
             fits &= self._allowed[:, filling > 0].all(axis=1) & self._plain[filling > 0].all()
             self._kinds.append(_Kind(shape, filling, used, fits, []))

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 Values = NDArray[np.float64]
@@ -117,7 +118,7 @@ class Filler:
             self.elements += can.size + _ELEMENTS_BESIDE * len(active) * self.hosts.count
             share = full / np.maximum(room / self._unit, 1e-9)
             weight = powers[:, :1] + powers[:, 1:2] * share + powers[:, 2:] * (share * share)
-            density = (weight / full) @ size
+            density = matmul(weight / full, size)
             score = np.where(can, values / density, -1.0)
             item = score.argmax(axis=1)
             found = score[each, item] > 0

@@ -35,6 +35,7 @@ from nodeless.scheduling.optimizer.shapes import shapes_for
 from nodeless.scheduling.optimizer.whole_nodes import SAME, whole_nodes
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.pods.matmul import matmul
 
 #: Plans whose prices differ by less are equally cheap.
 _SAME = 1e-9
@@ -128,7 +129,7 @@ def repack(
     if most < 1:
         return first_fit
     pods = sum(item.count for item in items)
-    in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
+    in_bulk = float(matmul(cover.worth[: len(bought)], cover.needed[: len(bought)]))
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
         return first_fit
     hosts = HostLimits(items)

@@ -19,6 +19,7 @@ from nodeless.scheduling.capacity.price_cube import Prices
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.items import Item
 from nodeless.scheduling.pods.classes import Amounts, Mask
+from nodeless.scheduling.pods.matmul import matmul
 
 #: Labels that an offering settles.
 _OFFERED = (ZONE, CAPACITY_TYPE)
@@ -179,5 +180,5 @@ def _masks(allowed: Mask) -> tuple[NDArray[np.intp], Mask]:
     numbers: dict[bytes, int] = {}
     group = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in allowed], dtype=np.intp)
     distinct = np.frombuffer(b"".join(numbers), dtype=np.bool_).reshape(len(numbers), allowed.shape[1])
-    missing = ~distinct @ distinct.T
+    missing = matmul(~distinct, distinct.T)
     return group, ~missing

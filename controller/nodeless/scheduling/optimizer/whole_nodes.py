@@ -56,6 +56,7 @@ from nodeless.scheduling.optimizer.every_filling import Fillings, full_fillings
 from nodeless.scheduling.optimizer.items import HostLimits
 from nodeless.scheduling.optimizer.work_budget import Effort
 from nodeless.scheduling.pods.classes import Amounts
+from nodeless.scheduling.pods.matmul import matmul
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Fillings of one shape up to which they are listed at first, of those that an answer has, of all at first.
@@ -362,8 +363,8 @@ class _Program:
         for resource in self._asked:
             unit = float(requests[:, resource].max())
             asked = requests[:, resource]
-            whole = float(asked @ self._cover.needed)
-            entries = [(at, float(used)) for at, used in enumerate((self._listed.pods @ asked).tolist())]
+            whole = float(matmul(asked, self._cover.needed))
+            entries = [(at, float(used)) for at, used in enumerate(matmul(self._listed.pods, asked).tolist())]
             for number, shape in enumerate(shapes):
                 room = float(max(0, self._cover.shapes.room[shape, resource]))
                 pods = [(self._pods(item, number), float(asked[item]) / unit) for item in range(self._items)]
@@ -412,7 +413,7 @@ class _Cuts:
                 own.append(requests // units[:, None])
                 room.append(b // units)
             mine = np.concatenate(own)
-            holds = np.minimum(np.concatenate(room), mine @ most[number])
+            holds = np.minimum(np.concatenate(room), matmul(mine, most[number]))
             useful = mine.any(axis=1) & (holds > 0)
             numbers += [number] * int(useful.sum())
             counts.append(mine[useful])
