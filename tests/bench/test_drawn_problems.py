@@ -58,6 +58,12 @@ def test_a_bound_knows_each_of_many_existing_nodes(box, most, tmp_path):
     assert answer_to(load_problem(path), improve=box)["gap"] < most
 
 
+def test_a_bound_knows_each_of_many_kinds_of_pods(tmp_path):
+    """8.3 % where a program of each kind and type is too large, and the resources of all kinds are one."""
+    path = write_problem("diverse jobs", "41077", tmp_path)
+    assert answer_to(load_problem(path), improve=1.0)["gap"] < 0.02
+
+
 @pytest.mark.parametrize(("pods", "kinds"), [(10_000, 300), (5_000, 500)])
 def test_many_kinds_of_pods_are_bought_evenly(pods, kinds, tmp_path):
     """3.6 and 3.8 % where a lot is filled with any of them: some are used up soon, and the rest is odd."""

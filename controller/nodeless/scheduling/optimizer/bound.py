@@ -2,7 +2,8 @@
 
 The largest of some bounds, each of which leaves out something that plans must keep to:
 
-- what resources cost in fractions of nodes, and on whole nodes with fractions of pods (`resource_program`);
+- what resources cost in fractions of nodes (of many classes: `joining_shapes`), and on whole nodes with
+  fractions of pods (`resource_program`);
 - of few pods or few classes, whole nodes with every way to fill small ones (`whole_nodes`, which proves many
   plans to be the cheapest);
 - fractions of nodes that are filled with whole pods (`configuration_bound`): it knows what is lost because
@@ -21,6 +22,7 @@ from nodeless.scheduling.optimizer.balances import Balance
 from nodeless.scheduling.optimizer.bound_problem import Placed, by_zone, problem_of
 from nodeless.scheduling.optimizer.configuration_bound import configuration_bound
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
+from nodeless.scheduling.optimizer.joining_shapes import bound_by_joining_shapes
 from nodeless.scheduling.optimizer.known import Known
 from nodeless.scheduling.optimizer.resource_program import program_of
 from nodeless.scheduling.optimizer.whole_nodes import SAME, whole_nodes
@@ -75,8 +77,10 @@ def lower_bound(
         return None
     proved = price * (1 - SAME)
     bounds = [bound]
+    if bound < proved and program.poured:
+        bounds.append(bound_by_joining_shapes(problem, program.bought, effort))
     few = sum(each.number for each in placed) <= _WHOLE_PODS or len(placed) <= _WHOLE_CLASSES
-    few = few and program.nodes < _MANY_NODES and (problem.singly or not problem.hosts().count)
+    few = few and program.bought.sum() < _MANY_NODES and (problem.singly or not problem.hosts().count)
     before = known.of(problem.cover(), problem.hosts()) if bound < proved and few else None
     if before is not None:
         bounds.append(min(price, before))
@@ -91,7 +95,7 @@ def lower_bound(
             if configurations:
                 bounds.append(configuration_bound(closest, configurations, own, proved))
             effort.left += own.left
-    if max(bounds) < proved and program.nodes < _MANY_NODES:
+    if max(bounds) < proved and program.bought.sum() < _MANY_NODES:
         if few and before is None:
             found = whole_nodes(problem.cover(), problem.hosts(), effort, below=price)
             bounds.append(min(price, found.bound) if found is not None else 0.0)

@@ -130,7 +130,7 @@ class Knapsacks:
         The shape that lowers the bound the most is looked at next, as long as it was not yet.
         """
         standing = self._cover.standing
-        most = self._in_fractions(values, effort)
+        most = self.in_fractions(values, effort)
         fillings: list[tuple[int, Amounts]] = []
         seen: Mask = np.zeros(len(most), dtype=np.bool_)
         while effort.left > 0:
@@ -204,7 +204,7 @@ class Knapsacks:
                 rents[row] = most[shape]
         return max(0.0, (together - float(matmul(rents, cover.caps))) / dearest)
 
-    def _in_fractions(self, values: Values, effort: Effort) -> Values:
+    def in_fractions(self, values: Values, effort: Effort) -> Values:
         """What pods on a node of each shape are worth at most where they may be divided."""
         cover = self._cover
         worth = np.full(len(cover.shapes), np.inf)

@@ -17,6 +17,7 @@ sum of them is.
 Where there are too many pairs of class and shape, classes that may run on the same shapes are poured
 together: their requests of each resource become a class of their own. What is given up is that a
 pod's resources must come from one node, and limits on one host, so the optimum can only get lower.
+`joining_shapes` keeps classes apart there, and knows of fewer shapes.
 Classes that need many nodes because of such limits stay apart as far as the number of pairs allows.
 Limits of pools leave many more shapes, for of two types the smaller one counts less against them: there such
 liquids are poured together as well as may run on different shapes of the same pools.
@@ -24,7 +25,7 @@ liquids are poured together as well as may run on different shapes of the same p
 HiGHS solves both programs, with a limit on simplex iterations or on its search.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import highspy
 import numpy as np
@@ -41,6 +42,7 @@ from nodeless.scheduling.capacity.highs import (
     whole_numbers_of,
 )
 from nodeless.scheduling.optimizer.bound_problem import PAIRS, BoundProblem, Kind
+from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.optimizer.shapes import Shapes
 from nodeless.scheduling.optimizer.whole_nodes import SAME
 from nodeless.scheduling.optimizer.work_budget import Effort
@@ -65,7 +67,11 @@ def program_of(problem: BoundProblem) -> "ResourceProgram | None":
         kinds = _widened(kinds, lambda kind: _pools_of(kind, problem.shapes))
     if _pairs(kinds) > PAIRS:
         kinds = _widened(kinds, lambda _: b"")
-    return ResourceProgram(problem, kinds) if _pairs(kinds) <= PAIRS else None
+    if _pairs(kinds) > PAIRS:
+        return None
+    program = ResourceProgram(problem, kinds)
+    program.open(range(len(problem.shapes) + len(problem.existing.nodes)))
+    return program
 
 
 class ResourceProgram:
@@ -73,8 +79,10 @@ class ResourceProgram:
 
     def __init__(self, problem: BoundProblem, kinds: Sequence[Kind]) -> None:
         """`kinds`: those of the problem, or fewer that cost no more."""
-        self.nodes = 0.0
-        """How many nodes the optimum buys, in fractions."""
+        self.poured = kinds is not problem.kinds
+        """Whether they are fewer."""
+        self.bought: Values = np.zeros(len(problem.shapes))
+        """How many nodes of each shape the optimum buys, in fractions."""
         self._nodes = problem.existing.nodes
         self._shapes = problem.shapes
         self._kinds = kinds
@@ -84,22 +92,47 @@ class ResourceProgram:
         self._asked = np.flatnonzero(requests.any(axis=0))
         self._unit = np.maximum(room[:, self._asked].max(axis=0, initial=1), 1).astype(np.float64)
         self._room = room[:, self._asked] / self._unit
+        numbers = np.array([kind.number for kind in kinds])
+        self._amounts = requests[:, self._asked] * numbers[:, None] / self._unit
         self._count = len(room)
+        self._solver = quiet_solver()
+        self._solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
+        self._rows = self._add_rows(self._solver)
+        self._add_nodes(self._solver, self._rows)
+
+    def open(self, shapes: Iterable[int]) -> int:
+        """Let the kinds be on nodes of further shapes, existing nodes last; how many variables that makes."""
+        before = int(self._solver.getNumCol())
+        for shape in shapes:
+            for index, kind in enumerate(self._kinds):
+                if kind.allowed[shape]:
+                    self._add_pair(index, shape)
+        return int(self._solver.getNumCol()) - before
+
+    def let_go_without(self, price: float) -> None:
+        """Let pods go without a node, at a price for each."""
+        for index, kind in enumerate(self._kinds):
+            _add(self._solver, price * kind.number, highspy.kHighsInf, {self._rows["kind", index]: 1.0})
 
     def solve(self, effort: Effort) -> float | None:
         """The optimum, whatever it takes of the effort; None when it is not reached or pods have no place."""
-        solver = self._solver = quiet_solver()
-        solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
-        rows = self._add_rows(solver)
-        self._add_nodes(solver, rows)
-        for index, kind in enumerate(self._kinds):
-            self._add_kind(solver, rows, index, kind)
+        solver = self._solver
         solver.run()
         effort.spend_solving(iterations_of(solver), solver.getNumRow(), solver.getNumCol())
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
-        self.nodes = float(sum(solver.getSolution().col_value[: len(self._shapes)]))
+        self.bought = np.array(solver.getSolution().col_value[: len(self._shapes)], dtype=np.float64)
         return float(solver.getInfo().objective_function_value)
+
+    def duals(self) -> tuple[Values, Values]:
+        """What a pod of each kind is worth, and what new nodes pay for limits by shape; after `solve`."""
+        dual = np.array(self._solver.getSolution().row_dual, dtype=np.float64)
+        first = self._rows["kind", 0]
+        worth = dual[first : first + len(self._kinds)] / [kind.number for kind in self._kinds]
+        rents = [
+            -sum(dual[row] * part for row, part in self._charges(shape)) for shape in range(len(self._shapes))
+        ]
+        return np.maximum(worth, 0.0), np.maximum(rents, 0.0)
 
     def solve_whole(self, effort: Effort, price: float) -> float | None:
         """What the optimum is at least where new nodes are whole; after `solve`. None: not known.
@@ -165,27 +198,30 @@ class ResourceProgram:
                     entries[rows["host", topology_group, shape]] = -float(limit * nodes)
             new = shape < len(self._shapes)
             if new:
-                number = int(self._shapes.pool[shape])
-                for position, amount in enumerate(self._shapes.charge[shape]):
-                    if amount > 0:
-                        scale = _scale(self._left[number][position])
-                        entries[rows["limit", number, position]] = float(amount) / scale
+                entries |= self._charges(shape)
             price = float(self._shapes.price[shape]) if new else 0.0
             _add(solver, price, highspy.kHighsInf if new else 1.0, entries)
 
-    def _add_kind(self, solver: highspy.Highs, rows: dict[object, int], index: int, kind: Kind) -> None:
-        """A variable for each shape: the share of the kind that is there."""
-        amounts = kind.requests[self._asked] * kind.number / self._unit
-        for shape in np.flatnonzero(kind.allowed):
-            entries = {
-                rows["room", int(shape), resource]: float(amount)
-                for resource, amount in enumerate(amounts)
-                if amount > 0
-            }
-            entries[rows["kind", index]] = 1.0
-            for topology_group, _ in kind.hosts:
-                entries[rows["host", topology_group, int(shape)]] = kind.number
-            _add(solver, 0.0, highspy.kHighsInf, entries)
+    def _charges(self, shape: int) -> Iterator[tuple[int, float]]:
+        """What a new node of a shape takes of the limits of its pool, by row."""
+        number = int(self._shapes.pool[shape])
+        for position, amount in enumerate(self._shapes.charge[shape]):
+            if amount > 0:
+                scale = _scale(self._left[number][position])
+                yield self._rows["limit", number, position], float(amount) / scale
+
+    def _add_pair(self, index: int, shape: int) -> None:
+        """A variable: the share of a kind that is on nodes of a shape."""
+        kind, rows = self._kinds[index], self._rows
+        entries = {
+            rows["room", shape, resource]: float(amount)
+            for resource, amount in enumerate(self._amounts[index])
+            if amount > 0
+        }
+        entries[rows["kind", index]] = 1.0
+        for topology_group, _ in kind.hosts:
+            entries[rows["host", topology_group, shape]] = kind.number
+        _add(self._solver, 0.0, highspy.kHighsInf, entries)
 
 
 def _pairs(kinds: Iterable[Kind]) -> int:
