@@ -12,8 +12,10 @@ from nodeless.controllers.provisioning.request_answers import (
     LAUNCHING_SINCE,
     REVOKE_AFTER_SECONDS,
     VALID_SECONDS,
+    Share,
     answer_to,
     missing_room,
+    shares_of,
 )
 from nodeless.explain.decisions import Situation, read, write
 from nodeless.model import events
@@ -66,8 +68,12 @@ def launched(plan):
     return [key for new in plan.new_nodes for key in new.pods]
 
 
+def share_of(plan, request):
+    return shares_of(plan).get(request.key, Share())
+
+
 def answered(seen, request, plan, now=NOW, **more):
-    answer = answer_to(seen, request, plan, now, **more)
+    answer = answer_to(seen, request, share_of(plan, request), now, **more)
     return {each.type: (each.status, str(each.reason)) for each in answer.conditions}, answer
 
 
@@ -243,7 +249,7 @@ def test_a_booking_keeps_room_and_buys_none(packing):
     assert kept
     assert not [key for key in launched(plan) if request_of(key)]
     assert len(kept) + len(plan.refusals) == 6
-    assert missing_room(request, plan).startswith(
+    assert missing_room(share_of(plan, request)).startswith(
         f"room for {6 - len(kept)} of its pods is no longer available"
     )
 

@@ -4,6 +4,7 @@ Two conditions (Karpenter's names): `ReadyForProvisioning` says whether it is kn
 is for, `Provisioning` whether existing nodes have room for all of them.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from nodeless.api.writing import conditions_to_api
@@ -45,29 +46,31 @@ class Buffers:
         if not known.room_placed or nodes != tuple(sorted(known.buffered)):
             self._cluster.handle(BuffersPlaced(nodes))
         found = resolutions(snapshot) if snapshot.capacity_buffers else {}
+        ready = Counter(buffer_of(key) for key, name in plan.placements.items() if name in snapshot.nodes)
         for _, buffer in sorted(snapshot.capacity_buffers.items()):
             if self._boundary is None:
-                await self._tell_one(snapshot, buffer, found[buffer.key], plan)
+                await self._tell_one(buffer, found[buffer.key], ready[buffer.key])
             elif not self._boundary.seconds_to_rest(buffer.key, str(buffer.generation)):
                 subject = Subject("CapacityBuffer", buffer.name, buffer.uid, buffer.namespace)
                 with self._boundary.around(buffer.key, str(buffer.generation), subject):
-                    await self._tell_one(snapshot, buffer, found[buffer.key], plan)
+                    await self._tell_one(buffer, found[buffer.key], ready[buffer.key])
 
-    async def _tell_one(
-        self, snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
-    ) -> None:
-        status = buffer_status(snapshot, buffer, found, plan, wall_clock())
+    async def _tell_one(self, buffer: CapacityBuffer, found: Resolution, ready: int) -> None:
+        status = buffer_status(buffer, found, ready, wall_clock())
         if status and buffer.deletion_timestamp is None:
             await write_status(self._client, BUFFERS, buffer, status, self._log)
 
 
-def buffer_status(
-    snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan, now: float
-) -> dict[str, object]:
-    """What the status of a buffer must say, where it says something else; `found`: what it gets."""
-    conditions = merged_conditions(
-        buffer.conditions, _conditions_of(snapshot, buffer, found, plan), now, buffer.generation
-    )
+def buffer_status(buffer: CapacityBuffer, found: Resolution, ready: int, now: float) -> dict[str, object]:
+    """What the status of a buffer must say, where it says something else.
+
+    Args:
+        buffer: As it is.
+        found: What it gets.
+        ready: For how many of its pods existing nodes have room.
+        now: Seconds since the epoch.
+    """
+    conditions = merged_conditions(buffer.conditions, _conditions_of(found, ready), now, buffer.generation)
     status: dict[str, object] = {}
     if not same(buffer.conditions, conditions):
         status["conditions"] = conditions_to_api(conditions)
@@ -81,22 +84,17 @@ def buffer_status(
     return status
 
 
-def _conditions_of(
-    snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
-) -> Iterator[Condition]:
+def _conditions_of(found: Resolution, ready: int) -> Iterator[Condition]:
     if found.reason != BufferReason.RESOLVED:
         yield Condition(READY_FOR_PROVISIONING, "False", found.reason, found.message)
         yield Condition(PROVISIONING, "False", BufferReason.NOT_READY_FOR_PROVISIONING, found.message)
         return
     yield Condition(READY_FOR_PROVISIONING, "True", BufferReason.RESOLVED, found.held_back)
-    there = sum(
-        buffer_of(key) == buffer.key and name in snapshot.nodes for key, name in plan.placements.items()
-    )
     if not found.replicas:
         why = found.held_back or "replicas, percentage and limits result in 0 pods"
         yield Condition(PROVISIONING, "False", BufferReason.BUFFER_EMPTY, why)
-    elif there == found.replicas:
+    elif ready == found.replicas:
         yield Condition(PROVISIONING, "True", BufferReason.FITS_EXISTING_CAPACITY)
     else:
-        text = f"existing nodes have room for {there} of {found.replicas}"
+        text = f"existing nodes have room for {ready} of {found.replicas}"
         yield Condition(PROVISIONING, "False", BufferReason.REQUIRES_NEW_CAPACITY, text)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from nodeless.api.writing import conditions_to_api
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject
-from nodeless.controllers.provisioning.request_answers import answer_to, missing_room
+from nodeless.controllers.provisioning.request_answers import Share, answer_to, missing_room, shares_of
 from nodeless.controllers.provisioning.status_writes import write_status
 from nodeless.kube import ApiClient
 from nodeless.kube.event_recorder import Recorder
@@ -108,25 +108,26 @@ class Requests:
         self._count(requests)
         checks = 0
         consumers = consumers_of(snapshot) if requests else {}
+        shares = shares_of(plan)
         # Those that check come last: room that is kept for the others is not theirs.
         for request in sorted(requests, key=_is_check):
             now, looked = self._clock(), True
-            made = plan
+            share = shares.get(request.key, Share())
             if _is_check(request) and not invalid(request) and not problem_of(snapshot, request):
                 looked = checks < _MOST_CHECKS and not self._rests(request, now)
-                made = Plan()
                 if looked:
                     checks += 1
-                    made = await asyncio.to_thread(solve, with_one_more(snapshot, request), {}, policy)
+                    found = await asyncio.to_thread(solve, with_one_more(snapshot, request), {}, policy)
+                    share = shares_of(found).get(request.key, Share())
             used = request.key in consumers
             looked = looked and not self._rests(request, now)
             if self._boundary is None:
-                told = await self._tell_one(snapshot, request, made, now, used=used, looked=looked)
+                told = await self._tell_one(snapshot, request, share, now, used=used, looked=looked)
             elif not self._boundary.seconds_to_rest(request.key, str(request.generation)):
                 subject = Subject(KIND, request.name, request.uid, request.namespace)
                 told = request
                 with self._boundary.around(request.key, str(request.generation), subject):
-                    told = await self._tell_one(snapshot, request, made, now, used=used, looked=looked)
+                    told = await self._tell_one(snapshot, request, share, now, used=used, looked=looked)
             else:
                 continue
             answered = snapshot.provisioning_requests.set(request.key, told)
@@ -138,21 +139,21 @@ class Requests:
         self,
         snapshot: Snapshot,
         request: ProvisioningRequest,
-        plan: Plan,
+        share: Share,
         now: float,
         *,
         used: bool,
         looked: bool,
     ) -> ProvisioningRequest:
         """The request as it is once it is answered."""
-        if request.phase == Phase.BOOKED and missing_room(request, plan):
+        if request.phase == Phase.BOOKED and missing_room(share):
             self._missing.setdefault(request.uid, now)
         else:
             self._missing.pop(request.uid, None)
-        if not looked and not _is_over_due(request, snapshot, plan, now):
+        if not looked and not _is_over_due(request, snapshot, share, now):
             return request
         answer = answer_to(
-            snapshot, request, plan, now, used=used, missing_since=self._missing.get(request.uid)
+            snapshot, request, share, now, used=used, missing_since=self._missing.get(request.uid)
         )
         if answer.incomplete:
             _, pause = self._pauses.get(request.uid, (0.0, _FIRST_PAUSE / 2))
@@ -205,7 +206,7 @@ def _is_check(request: ProvisioningRequest) -> bool:
     return request.phase == Phase.PENDING and request.provisioning_class == CHECK_CAPACITY
 
 
-def _is_over_due(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: float) -> bool:
+def _is_over_due(request: ProvisioningRequest, snapshot: Snapshot, share: Share, now: float) -> bool:
     """Whether a request that rests fails by its time."""
-    found = answer_to(snapshot, request, plan, now).conditions
+    found = answer_to(snapshot, request, share, now).conditions
     return any(each.type == FAILED for each in found)

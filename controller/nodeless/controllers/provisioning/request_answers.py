@@ -6,7 +6,8 @@ are a booking of ten minutes and seven days after which a request without capaci
 (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -69,6 +70,33 @@ class Answer:
     """No plan has all its pods: it is planned again after a pause."""
 
 
+@dataclass(slots=True)
+class Share:
+    """What a plan says of the pods of one request."""
+
+    places: list[str] = field(default_factory=list)
+    """The existing nodes and claims under way that take them, one name for each pod."""
+    refusals: list[Refusal] = field(default_factory=list)
+    coming: int = 0
+    """How many of them new nodes take."""
+
+
+def shares_of(plan: Plan) -> Mapping[str, Share]:
+    """What a plan says of each request, by its key; of other requests it says nothing.
+
+    A plan is looked at once for all requests: it may have as many pods as there are requests.
+    """
+    shares: defaultdict[str, Share] = defaultdict(Share)
+    for pod, name in plan.placements.items():
+        shares[request_of(pod)].places.append(name)
+    for refusal in plan.refusals:
+        shares[request_of(refusal.pod)].refusals.append(refusal)
+    for node in plan.new_nodes:
+        for pod in node.pods:
+            shares[request_of(pod)].coming += 1
+    return shares
+
+
 def valid_until(request: ProvisioningRequest) -> float:
     """When a request that has no capacity fails, in seconds since the epoch."""
     said = dict(request.parameters).get(VALID_UNTIL_SECONDS)
@@ -84,7 +112,7 @@ def booked_until(request: ProvisioningRequest) -> float:
 def answer_to(
     snapshot: Snapshot,
     request: ProvisioningRequest,
-    plan: Plan,
+    share: Share,
     now: float,
     *,
     used: bool = False,
@@ -95,7 +123,8 @@ def answer_to(
     Args:
         snapshot: The cluster with its requests.
         request: One of them that is ours.
-        plan: Of the pass; of a request that checks capacity and is not booked, the plan that checked it.
+        share: What the plan of the pass says of it; of a request that checks capacity and is not booked, the
+            plan that checked it.
         now: Seconds since the epoch.
         used: Pods that use it have come.
         missing_since: Since when a part of its booked room is missing; None: nothing is.
@@ -103,7 +132,7 @@ def answer_to(
     if request.phase == Phase.OVER:
         return Answer()
     if request.phase == Phase.BOOKED:
-        return _of_booking(request, plan, now, used=used, missing_since=missing_since)
+        return _of_booking(request, share, now, used=used, missing_since=missing_since)
     if wrong := invalid(request):
         return _answer_failure(RequestReason.INVALID_REQUEST, wrong)
     problem = problem_of(snapshot, request)
@@ -114,33 +143,30 @@ def answer_to(
         return _answer_failure(RequestReason.EXPIRED, f"no capacity within {seconds:.0f} s: {last}")
     if problem:
         return Answer((Condition(ACCEPTED, "False", RequestReason.POD_TEMPLATE_NOT_USABLE, problem),))
-    return _of_capacity(snapshot, request, plan, now)
+    return _of_capacity(snapshot, request, share, now)
 
 
-def missing_room(request: ProvisioningRequest, plan: Plan) -> str:
+def missing_room(share: Share) -> str:
     """What of a booking has no room any more; empty: all of it has."""
-    lost = [each for each in plan.refusals if request_of(each.pod) == request.key]
+    lost = share.refusals
     return f"room for {len(lost)} of its pods is no longer available: {lost[0]}" if lost else ""
 
 
 def _of_booking(
-    request: ProvisioningRequest, plan: Plan, now: float, *, used: bool, missing_since: float | None
+    request: ProvisioningRequest, share: Share, now: float, *, used: bool, missing_since: float | None
 ) -> Answer:
     if now >= booked_until(request):
         text = f"room was kept for {BOOKING_SECONDS:.0f} s"
         return Answer((Condition(BOOKING_EXPIRED, "True", RequestReason.BOOKING_EXPIRED, text),))
-    missing = missing_room(request, plan)
+    missing = missing_room(share)
     if missing and not used and missing_since is not None and now - missing_since >= REVOKE_AFTER_SECONDS:
         return Answer((Condition(CAPACITY_REVOKED, "True", RequestReason.CAPACITY_REVOKED, missing),))
     return Answer()
 
 
-def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, plan: Plan, now: float) -> Answer:
+def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, share: Share, now: float) -> Answer:
     accepted = Condition(ACCEPTED, "True", RequestReason.ACCEPTED)
-    placed = {key: name for key, name in plan.placements.items() if request_of(key) == request.key}
-    ready = sum(_is_ready(snapshot, name) for name in placed.values())
-    refused = [each for each in plan.refusals if request_of(each.pod) == request.key]
-    coming = sum(request_of(key) == request.key for node in plan.new_nodes for key in node.pods)
+    ready = sum(_is_ready(snapshot, name) for name in share.places)
     checks = request.provisioning_class == CHECK_CAPACITY
     if ready == request.pods:
         reason = RequestReason.CAPACITY_FOUND if checks else RequestReason.PROVISIONED
@@ -153,12 +179,12 @@ def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, plan: Plan, n
         return Answer((accepted, _lacking(text)), incomplete=True)
     since = _launching_since(request)
     if since is not None and now - since >= LAUNCH_SECONDS:
-        text = _last_refusal(request, refused) or f"room for {ready} of {request.pods} pods is ready"
+        text = _last_refusal(request, share) or f"room for {ready} of {request.pods} pods is ready"
         text = f"not all nodes were ready {LAUNCH_SECONDS:.0f} s after the first launch: {text}"
         return _answer_failure(RequestReason.LAUNCH_TOOK_TOO_LONG, text, accepted)
-    if refused:
-        return Answer((accepted, _lacking(str(refused[0]))), incomplete=True)
-    if len(placed) + coming < request.pods:
+    if share.refusals:
+        return Answer((accepted, _lacking(str(share.refusals[0]))), incomplete=True)
+    if len(share.places) + share.coming < request.pods:
         # It was set aside, or its turn comes with a later pass: what was said of it stands.
         known = request.condition(PROVISIONED)
         return Answer((accepted,) if known else (accepted, _lacking("it has not been planned yet")))
@@ -167,10 +193,10 @@ def _of_capacity(snapshot: Snapshot, request: ProvisioningRequest, plan: Plan, n
     return Answer((accepted, launching), {LAUNCHING_SINCE: format_time(now if since is None else since)})
 
 
-def _last_refusal(request: ProvisioningRequest, refused: Sequence[Refusal]) -> str:
+def _last_refusal(request: ProvisioningRequest, share: Share) -> str:
     """What was last said to lack: by this plan, or, where the request rests, by the last that held it."""
-    if refused:
-        return str(refused[0])
+    if share.refusals:
+        return str(share.refusals[0])
     known = request.condition(PROVISIONED)
     return known.message if known is not None and known.reason == RequestReason.CAPACITY_NOT_FOUND else ""
 

@@ -257,21 +257,23 @@ def _incomplete(
     refused = {refusal.pod: refusal for refusal in plan.refusals if is_pending(refusal.pod)}
     there = {name: gang for name, gang in gangs.items() if not gang.waiting.isdisjoint(snapshot.pods)}
     why = incomplete_gangs(there, plan) if there else {}
-    came = {(_came(snapshot, key, refused), key) for key in {request_of(pod) for pod in refused}}
+    came = {request_of(pod): snapshot.pods[pod].created_at for pod in refused}
     # Keys of requests and gangs may be equal; a gang's pods come before every placeholder.
     last = max(
-        [*((at, key, False) for at, key in came), *((gangs[name].came, name, True) for name in why)],
+        [*((at, key, False) for key, at in came.items()), *((gangs[name].came, name, True) for name in why)],
         default=None,
     )
     if last is None:
         return {}
     if all_at_once:
-        return _whole_groups(snapshot, {key for _, key in came}, refused) | refused_members(gangs, why)
+        return _whole_groups(snapshot, came, refused) | refused_members(gangs, why)
     _, key, is_gang = last
     return refused_members(gangs, {key: why[key]}) if is_gang else _whole_groups(snapshot, {key}, refused)
 
 
-def _whole_groups(snapshot: Snapshot, broken: set[str], refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
+def _whole_groups(
+    snapshot: Snapshot, broken: Collection[str], refused: Mapping[str, Refusal]
+) -> dict[str, Refusal]:
     lacking = Counter(request_of(pod) for pod in refused)
     asked = dict.fromkeys(broken, 0)
     mine = [key for key in snapshot.pods if is_pending(key) and request_of(key) in broken]
@@ -284,10 +286,6 @@ def _whole_groups(snapshot: Snapshot, broken: set[str], refused: Mapping[str, Re
         text = f"{lacking[request]} of {asked[request]} pods would have no place: {first[request]}"
         found[key] = Refusal(key, RefusalCode.GROUP_INCOMPLETE, (), text)
     return found
-
-
-def _came(snapshot: Snapshot, request: str, refused: Mapping[str, Refusal]) -> float:
-    return next(snapshot.pods[pod].created_at for pod in refused if request_of(pod) == request)
 
 
 def _without(snapshot: Snapshot, keys: Iterable[str]) -> Map[str, Pod]:
