@@ -58,7 +58,7 @@ def decode_buffer(raw: bytes) -> CapacityBuffer:
     manifest = msgspec.json.decode(raw)
     kind, name = _reference_of(spec)
     known = kind in (POD_TEMPLATE, *SCALABLE_KINDS) and name
-    status = manifest.get("status") or {}
+    status = {name: value for name, value in (manifest.get("status") or {}).items() if name != "conditions"}
     return CapacityBuffer(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -73,7 +73,7 @@ def decode_buffer(raw: bytes) -> CapacityBuffer:
         created_at=parse_time(metadata.creationTimestamp) if metadata.creationTimestamp else 0.0,
         deletion_timestamp=parse_time(metadata.deletionTimestamp) if metadata.deletionTimestamp else None,
         conditions=conditions_of(manifest),
-        status_replicas=status.get("replicas"),
+        reported=status,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from nodeless.model.conditions import Condition
 from nodeless.model.pods import PodShape
@@ -56,7 +57,8 @@ class CapacityBuffer:
     created_at: float = 0.0
     deletion_timestamp: float | None = None
     conditions: tuple[Condition, ...] = ()
-    status_replicas: int | None = None
+    reported: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Its status as it is written, without conditions."""
 
     @property
     def key(self) -> str:

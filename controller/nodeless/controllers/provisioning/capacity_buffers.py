@@ -71,17 +71,26 @@ def buffer_status(buffer: CapacityBuffer, found: Resolution, ready: int, now: fl
         now: Seconds since the epoch.
     """
     conditions = merged_conditions(buffer.conditions, _conditions_of(found, ready), now, buffer.generation)
-    status: dict[str, object] = {}
+    status = {
+        name: value
+        for name, value in _fields_of(buffer, found).items()
+        if buffer.reported.get(name) != value
+    }
     if not same(buffer.conditions, conditions):
         status["conditions"] = conditions_to_api(conditions)
-    if buffer.status_replicas != found.replicas:
-        status["replicas"] = found.replicas
-    if status and found.source is not None:
-        status["provisioningStrategy"] = buffer.strategy
-        if found.source.kind == POD_TEMPLATE:
-            status["podTemplateRef"] = {"name": found.source.name}
-            status["podTemplateGeneration"] = found.source.generation
     return status
+
+
+def _fields_of(buffer: CapacityBuffer, found: Resolution) -> dict[str, object]:
+    """What the status of a buffer says beside conditions; None: the field is not to be there."""
+    source = found.source
+    template = source if source is not None and source.kind == POD_TEMPLATE else None
+    return {
+        "replicas": found.replicas,
+        "provisioningStrategy": buffer.strategy,
+        "podTemplateRef": {"name": template.name} if template else None,
+        "podTemplateGeneration": template.generation if template else None,
+    }
 
 
 def _conditions_of(found: Resolution, ready: int) -> Iterator[Condition]:
