@@ -162,6 +162,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         ),
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
         partial(domains_of, snapshot, catalog),
+        policy.now,
     )
     if not static:
         return plan

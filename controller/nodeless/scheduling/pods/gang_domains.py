@@ -5,8 +5,9 @@ label, its members selecting the domain, and is kept in the one where most of it
 Where members run already, the others follow them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 from immutables import Map
 
@@ -40,7 +41,7 @@ def domains_of(snapshot: Snapshot, catalog: Catalog, key: str) -> frozenset[str]
 
 
 def kept_together(
-    snapshot: Snapshot, gangs: Mapping[str, Gang], solve: Solve, domains: Domains
+    snapshot: Snapshot, gangs: Mapping[str, Gang], solve: Solve, domains: Domains, now: float
 ) -> tuple[Snapshot, dict[str, Gang]]:
     """The cluster with each such gang in one domain, and the gangs with the domains that were found.
 
@@ -49,13 +50,19 @@ def kept_together(
         gangs: The gangs of which pods are planned, by name.
         solve: Makes a plan for a snapshot.
         domains: The values that a label of nodes may have.
+        now: Seconds since the epoch: which gangs have their turn, where not all do.
     """
-    found, tried = dict(gangs), 0
-    for gang in sorted(gangs.values(), key=lambda gang: (gang.came, gang.name)):
-        if not gang.topology or gang.problem or gang.paused or len(gang.waiting) + gang.standing < gang.size:
-            continue
-        tried += 1
-        if tried > MOST_GANGS:
+    found = dict(gangs)
+    apart = [
+        gang
+        for gang in sorted(gangs.values(), key=lambda gang: (gang.came, gang.name))
+        if gang.topology
+        and not (gang.problem or gang.paused)
+        and len(gang.waiting) + gang.standing >= gang.size
+    ]
+    turns = _turns(apart, now)
+    for gang in apart:
+        if gang not in turns:
             found[gang.name] = replace(gang, paused=_TOO_MANY)
             continue
         domain = _best(snapshot, gang, solve, domains)
@@ -66,6 +73,17 @@ def kept_together(
         found[gang.name] = replace(gang, domain=domain)
         snapshot = _within(snapshot, gang, domain)
     return snapshot, found
+
+
+def _turns(gangs: Sequence[Gang], now: float) -> Sequence[Gang]:
+    """The gangs that are looked at in a pass, of those in the order of their age.
+
+    The oldest are in each pass. Others are drawn: the oldest may be those that never fit.
+    """
+    if len(gangs) <= MOST_GANGS:
+        return gangs
+    oldest = MOST_GANGS // 2
+    return [*gangs[:oldest], *Random(now).sample(gangs[oldest:], MOST_GANGS - oldest)]  # noqa: S311
 
 
 def _best(snapshot: Snapshot, gang: Gang, solve: Solve, domains: Domains) -> str:

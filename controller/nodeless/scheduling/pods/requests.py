@@ -168,7 +168,9 @@ def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
     return replace(before, pods=before.pods.update(made))
 
 
-def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve, domains: Domains = _no_domains) -> Plan:
+def planned_whole(
+    snapshot: Snapshot, solve: Solve, keep: Solve, domains: Domains = _no_domains, now: float = 0.0
+) -> Plan:
     """A plan in which each gang, and each request that has no capacity, is whole or left out.
 
     What is booked buys nothing, and has its places before all others. Of several groups that are not whole,
@@ -180,6 +182,7 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve, domains: Domain
         solve: Makes a plan for a snapshot.
         keep: Makes one in which nothing is bought.
         domains: The values that a label of nodes may have, for gangs that are kept in one of them.
+        now: Seconds since the epoch.
     """
     out: dict[str, Refusal] = {}
     kept: dict[str, str] = {}
@@ -188,7 +191,7 @@ def planned_whole(snapshot: Snapshot, solve: Solve, keep: Solve, domains: Domain
     plan = solve(snapshot)
     gangs = gangs_in(snapshot, _planned(plan))
     if any(gang.topology for gang in gangs.values()):
-        snapshot, gangs = kept_together(snapshot, gangs, solve, domains)
+        snapshot, gangs = kept_together(snapshot, gangs, solve, domains, now)
         plan = solve(snapshot)
     left: list[dict[str, Refusal]] = []
     pods = snapshot.pods
