@@ -439,3 +439,17 @@ def test_old_gangs_that_never_fit_do_not_keep_all_turns_for_themselves():
     seen = snapshot(pool(), never, in_one(a_gang(2, came=NOW + number)))
     later = (planned(seen, now=NOW + 10 * at) for at in range(50))
     assert any(launched(plan) == {"default/train-0", "default/train-1"} for plan in later)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_member_that_selects_another_domain_than_the_others_keeps_the_gang_from_being_bought(runs):
+    def selecting(pod, zone):
+        return replace(pod, shape=replace(pod.shape, node_selector=((ZONE, zone),)))
+
+    first, second, third = in_one(a_gang(3))
+    first = running_member(first, "one") if runs else selecting(first, "z1")
+    plan = planned(snapshot(pool(), node("one", cpu="1"), first, selecting(second, "z2"), third))
+    assert not plan.new_nodes
+    (text,) = messages(plan)
+    assert f"of 3 pods fit in one {ZONE}; pod default/train-" in text
+    assert "contradicts itself" in text

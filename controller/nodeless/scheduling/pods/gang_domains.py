@@ -112,8 +112,9 @@ def _within(snapshot: Snapshot, gang: Gang, domain: str) -> Snapshot:
 
 
 def _selecting(pod: Pod, key: str, domain: str) -> Pod:
-    selector = {**dict(pod.shape.node_selector), key: domain}
-    return replace(pod, shape=replace(pod.shape, node_selector=tuple(sorted(selector.items()))))
+    # Where it selects another domain itself it fits nowhere: kube-scheduler goes by its own selector.
+    selector = {*pod.shape.node_selector, (key, domain)}
+    return replace(pod, shape=replace(pod.shape, node_selector=tuple(sorted(selector))))
 
 
 def _without(snapshot: Snapshot, keys: Iterable[str]) -> Map[str, Pod]:
