@@ -5,8 +5,10 @@ from nodeless.controllers.provisioning.tenants import DEADLINE, HEAVY_SECONDS, H
 from nodeless.model.labels import ZONE
 from nodeless.model.plan import Plan
 from nodeless.operator.metrics import Metrics
-from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import FAMILY, pods, pool, snapshot, spread
+from nodeless.scheduling import Policy, solve, with_placeholders
+from nodeless.scheduling.pods.requests import request_of
+from tests.scheduling.factories import FAMILY, node, pods, pool, snapshot, spread
+from tests.scheduling.test_provisioning_requests import BOOKED, a_request, asked
 
 SLOW = {"greedy": HEAVY_WORK + 1, "modest": HEAVY_WORK / 10}
 
@@ -41,6 +43,14 @@ def test_heavy_namespaces_get_a_turn_of_their_own():
     assert placed(turns.first) == {"modest"}
     assert placed(turns.second) == {"greedy", "modest"}
     assert turns.late == {"greedy/web-0", "greedy/web-1"}
+
+
+def test_room_that_is_booked_for_them_is_kept_from_the_first_turn_on():
+    booked = a_request(3, conditions=(BOOKED,))
+    seen = with_placeholders(asked(node("one", cpu="4"), pods(3, "1", namespace="modest"), requests=[booked]))
+    turns = DeferredPods(Metrics(), None).turns(seen, 0.0, {booked.namespace})
+    plan = solve(turns.first, {}, Policy())
+    assert [request_of(pod) for pod in plan.placements].count(booked.key) == 3
 
 
 def test_without_them_everybody_is_in_one_turn():

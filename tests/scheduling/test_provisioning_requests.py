@@ -6,16 +6,15 @@ import pytest
 
 from nodeless.api.times import format_time
 from nodeless.controllers.provisioning.controller import without_nodes_of
+from nodeless.controllers.provisioning.plan_shares import Share, shares_of
 from nodeless.controllers.provisioning.request_answers import (
     BOOKING_SECONDS,
     LAUNCH_SECONDS,
     LAUNCHING_SINCE,
     REVOKE_AFTER_SECONDS,
     VALID_SECONDS,
-    Share,
     answer_to,
     missing_room,
-    shares_of,
 )
 from nodeless.explain.decisions import Situation, read, write
 from nodeless.model import events
@@ -69,7 +68,7 @@ def launched(plan):
 
 
 def share_of(plan, request):
-    return shares_of(plan).get(request.key, Share())
+    return shares_of(plan, request_of).get(request.key, Share())
 
 
 def answered(seen, request, plan, now=NOW, **more):

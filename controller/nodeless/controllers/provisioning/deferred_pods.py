@@ -58,7 +58,11 @@ class DeferredPods:
         resting: list[Refusal] = []
         late: list[str] = []
         seen: set[str] = set()
+        # Room that is booked is kept from the first pass on, which might give it to others.
+        booked = frozenset(snapshot.booked)
         for pod in pods_to_place(snapshot, now) if self._known or heavy else ():
+            if pod.key in booked:
+                continue
             if not self._known:
                 late += [pod.key] if pod.namespace in heavy else []
                 continue

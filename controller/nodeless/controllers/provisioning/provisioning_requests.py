@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from nodeless.api.writing import conditions_to_api
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject
-from nodeless.controllers.provisioning.request_answers import Share, answer_to, missing_room, shares_of
+from nodeless.controllers.provisioning.plan_shares import Share, shares_of
+from nodeless.controllers.provisioning.request_answers import answer_to, missing_room
 from nodeless.controllers.provisioning.status_writes import write_status
 from nodeless.kube import ApiClient
 from nodeless.kube.event_recorder import Recorder
@@ -108,7 +109,7 @@ class Requests:
         self._count(requests)
         checks = 0
         consumers = consumers_of(snapshot) if requests else {}
-        shares = shares_of(plan)
+        shares = shares_of(plan, request_of)
         # Those that check come last: room that is kept for the others is not theirs.
         for request in sorted(requests, key=_is_check):
             now, looked = self._clock(), True
@@ -118,7 +119,7 @@ class Requests:
                 if looked:
                     checks += 1
                     found = await asyncio.to_thread(solve, with_one_more(snapshot, request), {}, policy)
-                    share = shares_of(found).get(request.key, Share())
+                    share = shares_of(found, request_of).get(request.key, Share())
             used = request.key in consumers
             looked = looked and not self._rests(request, now)
             if self._boundary is None:

@@ -6,14 +6,13 @@ are a booking of ten minutes and seven days after which a request without capaci
 (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nodeless.api.times import format_time, parse_time
+from nodeless.controllers.provisioning.plan_shares import Share
 from nodeless.model.conditions import Condition
-from nodeless.model.plan import Plan, Refusal
 from nodeless.model.provisioning_requests import (
     ACCEPTED,
     BOOKING_EXPIRED,
@@ -28,7 +27,7 @@ from nodeless.model.provisioning_requests import (
 )
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import initialized
-from nodeless.scheduling.pods.requests import invalid, problem_of, request_of
+from nodeless.scheduling.pods.requests import invalid, problem_of
 
 #: Seconds for which room is kept once it is there.
 BOOKING_SECONDS = 600.0
@@ -68,33 +67,6 @@ class Answer:
     details: Mapping[str, str] = field(default_factory=dict)
     incomplete: bool = False
     """No plan has all its pods: it is planned again after a pause."""
-
-
-@dataclass(slots=True)
-class Share:
-    """What a plan says of the pods of one request."""
-
-    places: list[str] = field(default_factory=list)
-    """The existing nodes and claims under way that take them, one name for each pod."""
-    refusals: list[Refusal] = field(default_factory=list)
-    coming: int = 0
-    """How many of them new nodes take."""
-
-
-def shares_of(plan: Plan) -> Mapping[str, Share]:
-    """What a plan says of each request, by its key; of other requests it says nothing.
-
-    A plan is looked at once for all requests: it may have as many pods as there are requests.
-    """
-    shares: defaultdict[str, Share] = defaultdict(Share)
-    for pod, name in plan.placements.items():
-        shares[request_of(pod)].places.append(name)
-    for refusal in plan.refusals:
-        shares[request_of(refusal.pod)].refusals.append(refusal)
-    for node in plan.new_nodes:
-        for pod in node.pods:
-            shares[request_of(pod)].coming += 1
-    return shares
 
 
 def valid_until(request: ProvisioningRequest) -> float:
