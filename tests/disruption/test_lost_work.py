@@ -8,15 +8,18 @@ from hypothesis import strategies as st
 
 from nodeless.disruption import DisruptionPolicy, disrupt, target
 from nodeless.disruption.events import invalid_annotation_events
+from nodeless.model import events
 from nodeless.model.bill import HOURS_A_MONTH
+from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, LOST_WORK, ON_DEMAND, SPOT
 from nodeless.model.lost_work import InterruptionRate
 from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.requirements import Requirements
 from nodeless.scheduling import Policy, with_running_choices
+from nodeless.state import apply
 from tests.disruption.world import NOW, a_node_pool, cluster, node_of, on
-from tests.scheduling.factories import instance_type, needs
+from tests.scheduling.factories import instance_type, needs, pods
 
 POOL = a_node_pool(requirements=Requirements([needs(CAPACITY_TYPE, "In", SPOT, ON_DEMAND)]))
 TYPES = (
@@ -28,8 +31,12 @@ OFTEN = (InterruptionRate(per_month=0.02 * HOURS_A_MONTH),)
 SOLVING = Policy(time_box=0.0, spot_interruptions=OFTEN)
 
 
+def said(hours):
+    return {LOST_WORK: f"{hours}h"}
+
+
 def losing(hours, on_claim, cpu="3", number=1):
-    return on(on_claim, number, cpu=cpu, annotations={LOST_WORK: f"{hours}h"})
+    return on(on_claim, number, cpu=cpu, annotations=said(hours))
 
 
 def a_node(name, capacity_type, kind="gpu", **claim):
@@ -177,3 +184,17 @@ def test_consolidation_moves_it_to_spot_exactly_when_the_formula_says_so(on_dema
         assert all(command.replacements for command in found)
     else:
         assert found == [command for command in commands({}) if "a" in command.claims]
+
+
+@pytest.mark.parametrize(("hours", "expected"), [(10, []), (1, [SPOT])])
+def test_room_that_is_kept_for_pods_that_lose_much_stays_off_spot(hours, expected):
+    template = PodSource("PodTemplate", "default", "chunk", pods(1, "3")[0].shape, annotations=said(hours))
+    named = {"source": template.key, "source_kind": template.kind}
+    seen = cluster(POOL, a_node("a", ON_DEMAND))
+    for event in (
+        events.PodSourceSeen(template),
+        events.CapacityBufferSeen(CapacityBuffer("default", "spare", replicas=1, **named)),
+    ):
+        seen = apply(seen, event)
+    found = disrupt(seen, {POOL.key: TYPES}, DisruptionPolicy(solving=SOLVING), NOW)
+    assert replaced_by(found) == expected

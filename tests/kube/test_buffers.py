@@ -4,9 +4,15 @@ import json
 
 from nodeless.kube.buffers import decode_buffer, watched_buffers
 from nodeless.model import events
+from nodeless.model.labels import GANG_SIZE, LOST_WORK
 
 CONTAINERS = [{"name": "c", "resources": {"requests": {"cpu": "250m"}}}]
-TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
+SAID = {LOST_WORK: "10h", GANG_SIZE: "8"}
+ANNOTATIONS = {**SAID, "karpenter.sh/do-not-disrupt": "true"}
+TEMPLATE = {
+    "metadata": {"labels": {"app": "web"}, "annotations": ANNOTATIONS},
+    "spec": {"containers": CONTAINERS},
+}
 
 
 def a_buffer(**spec):
@@ -40,6 +46,7 @@ def test_templates_and_workloads_tell_the_shape_of_their_pods():
     template = seen("podtemplates", {"metadata": metadata, "template": TEMPLATE})
     assert dict(template.shape.requests) == {"cpu": 250, "pods": 1}
     assert (template.generation, template.labels) == (7, {"app": "web"})
+    assert template.annotations == SAID
     spec = {"replicas": 4, "selector": {}, "template": TEMPLATE}
     for name, kind in (
         ("deployments", "Deployment"),

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeless.api.lost_work import LONGEST
+from nodeless.model import events
 from nodeless.model.bill import HOURS_A_MONTH
+from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.gangs import GangSize
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, GANG_SIZE, LOST_WORK, ON_DEMAND, RESERVED, SPOT
@@ -17,8 +19,10 @@ from nodeless.model.plan import Plan
 from nodeless.model.pods import Owner
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from nodeless.scheduling.pods.lost_work import invalid_lost_work, lost_work
+from nodeless.state import apply
 from nodeless.state.saving import build_value, plain
 from tests.scheduling.factories import instance_type, needs, node, pods, pool, snapshot, term
+from tests.scheduling.test_provisioning_requests import a_request
 
 BOTH = pytest.mark.parametrize("packing", [LOWEST_PRICE, FEWEST_NODES])
 #: Two interruptions in a hundred hours of an instance.
@@ -299,3 +303,24 @@ def test_beside_other_pods_those_that_lose_too_much_are_still_on_demand(hours, o
     assert {pod.key for pod, lost in zip(some, hours, strict=True) if lost > 10} <= kept
     if not any(lost > 10 for lost in hours):
         assert not kept
+
+
+@pytest.mark.parametrize(
+    ("said", "number", "expected"),
+    [
+        ({}, 1, SPOT),
+        ({LOST_WORK: "10h"}, 1, ON_DEMAND),
+        ({LOST_WORK: "2h"}, 1, SPOT),
+        ({LOST_WORK: "2h", GANG_SIZE: "5"}, 5, ON_DEMAND),
+    ],
+)
+@pytest.mark.parametrize("asks", ["request", "buffer"])
+def test_room_that_is_asked_for_ahead_is_where_its_pods_would_be_planned(asks, said, number, expected):
+    template = PodSource("PodTemplate", "default", "chunk", pods(1, "3")[0].shape, annotations=said)
+    if asks == "buffer":
+        named = {"source": template.key, "source_kind": template.kind}
+        asking = events.CapacityBufferSeen(CapacityBuffer("default", "spare", replicas=number, **named))
+    else:
+        asking = events.ProvisioningRequestSeen(a_request(number, source=template))
+    seen = apply(apply(snapshot(pool("default", EITHER)), events.PodSourceSeen(template)), asking)
+    assert bought(planned(seen)) == [expected] * number

@@ -51,8 +51,8 @@ class DisruptionContext:
         self.given = catalog, policy
         #: Of what its catalog prices: adjustments and the fee are in there, and no solve adds them once more.
         self.policy = replace(policy, solving=replace(solving, price_adjustments=(), node_fee=0.0))
-        snapshot = with_running_choices(with_vertical_targets(snapshot, catalog), catalog, solving)
-        snapshot = with_buffers(snapshot, catalog, solving)
+        snapshot = with_buffers(with_vertical_targets(snapshot, catalog), catalog, solving)
+        snapshot = with_running_choices(snapshot, catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
         #: What commitments pay of the nodes that stay.

@@ -18,11 +18,14 @@ from nodeless.model.buffers import (
     CapacityBuffer,
     PodSource,
 )
+from nodeless.model.labels import GANG_SIZE, LOST_WORK
 from nodeless.model.resources import parse_resources
 
 #: Where buffers are served.
 BUFFERS = f"/apis/{API_VERSION}/capacitybuffers"
 _APPS = "apps"
+#: By these a pod says how much work an interruption loses, and of how many pods.
+_LOST_WORK = (LOST_WORK, GANG_SIZE)
 _BUFFER = msgspec.json.Decoder(documents.CapacityBuffer)
 _TEMPLATE = msgspec.json.Decoder(documents.PodTemplateObject)
 _SCALABLE = msgspec.json.Decoder(documents.Scalable)
@@ -118,5 +121,6 @@ def _source_event(
         template.metadata.labels,
         replicas,
         metadata.generation,
+        {key: value for key, value in template.metadata.annotations.items() if key in _LOST_WORK},
     )
     return source.key, (events.PodSourceSeen(source),)

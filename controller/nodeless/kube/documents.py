@@ -325,9 +325,13 @@ class VerticalPodAutoscaler(msgspec.Struct):
     status: VerticalPodAutoscalerStatus | None = None
 
 
+class SourceMetadata(TemplateMetadata):
+    annotations: dict[str, str] = {}
+
+
 class SourceTemplate(msgspec.Struct):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    metadata: TemplateMetadata = msgspec.field(default_factory=TemplateMetadata)
+    metadata: SourceMetadata = msgspec.field(default_factory=SourceMetadata)
 
 
 class ScalableSpec(msgspec.Struct):

@@ -30,6 +30,8 @@ class PodSource:
     replicas: int = 0
     """How many pods a workload asks for."""
     generation: int = 0
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Of its pods, as far as they say what an interruption loses."""
 
     @property
     def key(self) -> str:

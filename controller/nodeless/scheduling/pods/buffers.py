@@ -134,6 +134,7 @@ def placeholders(snapshot: Snapshot) -> Iterator[Pod]:
                 name=name,
                 shape=shape,
                 labels=found.source.labels,
+                annotations=found.source.annotations,
                 owners=(owner,),
                 unschedulable=True,
                 created_at=_LAST,

@@ -95,8 +95,11 @@ def gang_of(pod: Pod, sizes: Mapping[str, GangSize] = _NO_SIZES) -> str:
 
 
 def gang_size(pod: Pod, sizes: Mapping[str, GangSize] = _NO_SIZES) -> int:
-    """How many pods the gang of a pod needs; 1: it is in none, or its size cannot be read."""
-    member = _member(pod, sizes)
+    """How many pods the gang of a pod needs; 1: it is in none, or its size cannot be read.
+
+    That of a placeholder is the one of the pods whose place it keeps.
+    """
+    member = _said(pod, sizes)
     return 1 if member is None else max(member.size, 1)
 
 
@@ -149,10 +152,14 @@ def _in_domains(snapshot: Snapshot, gang: Gang, members: Iterable[tuple[Pod, _Me
 
 
 def _member(pod: Pod, sizes: Mapping[str, GangSize]) -> _Member | None:
-    """What a pod says of its gang; None: it is in none."""
+    """What a pod says of its gang; None: it is in none, as a placeholder is."""
+    return None if pod.shape.placeholder else _said(pod, sizes)
+
+
+def _said(pod: Pod, sizes: Mapping[str, GangSize]) -> _Member | None:
     said = pod.annotations.get(GANG_SIZE) if pod.annotations else None
     if said is None:
-        return _of_owner(pod, sizes) if sizes and not pod.shape.placeholder else None
+        return _of_owner(pod, sizes) if sizes else None
     if said != OF_OWNER:
         size = _size(said)
         problem = "" if size else f"annotation {GANG_SIZE} is {said[:50]!r}; hint: {_NUMBERS}, or {OF_OWNER}"

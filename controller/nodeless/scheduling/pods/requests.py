@@ -134,7 +134,8 @@ def placeholders(
 ) -> Iterator[Pod]:
     """The pods of a request that have not come yet, by its pod sets; `consumers`: those that have."""
     counts = [max(0, pods.count) for pods in request.pod_sets]
-    shapes = [snapshot.pod_sources[pods.source].shape for pods in request.pod_sets]
+    sources = [snapshot.pod_sources[pods.source] for pods in request.pod_sets]
+    shapes = [source.shape for source in sources]
     for pod in consumers:
         same = [at for at, shape in enumerate(shapes) if counts[at] and shape.requests == pod.shape.requests]
         some = same or [at for at, number in enumerate(counts) if number]
@@ -143,14 +144,15 @@ def placeholders(
     owner = Owner(API_VERSION, KIND, request.name, uid=request.uid or request.key, controller=True)
     mark = _BOOKED if request.phase == Phase.BOOKED else _PENDING
     number = 0
-    for pods, count, shape in zip(request.pod_sets, counts, shapes, strict=True):
+    for source, count in zip(sources, counts, strict=True):
         for _ in range(count):
             yield Pod(
                 uid=f"{request.uid or request.key}{mark}{number}",
                 namespace=request.namespace,
                 name=f"{request.name}{mark}{number}",
-                shape=replace(shape, placeholder=True),
-                labels=snapshot.pod_sources[pods.source].labels,
+                shape=replace(source.shape, placeholder=True),
+                labels=source.labels,
+                annotations=source.annotations,
                 owners=(owner,),
                 unschedulable=True,
                 created_at=_LAST + order,
