@@ -288,6 +288,28 @@ def test_pods_of_two_kinds_take_each_their_own_room():
     assert sorted(dict(pod.shape.requests)["cpu"] for pod in left if request_of(pod.key)) == [1000, 3000]
 
 
+def test_a_pod_takes_the_room_of_no_other_kind_and_of_its_own_only_once():
+    two = replace(
+        a_request(conditions=(BOOKED,)),
+        pod_sets=(RequestedPods(TEMPLATE.key, 2), RequestedPods(LARGE.key, 2)),
+    )
+
+    def left(*came):
+        mine = [replace(pod, annotations={CONSUME_ANNOTATIONS[0]: "job"}) for pod in came]
+        kept = with_placeholders(asked(*mine, requests=[two])).pods.values()
+        return sorted(dict(pod.shape.requests)["cpu"] // 1000 for pod in kept if request_of(pod.key))
+
+    first, second, third = pods(3, "1")
+    failed = replace(first, phase="Failed", node_name="one", unschedulable=False)
+    assert left(failed) == [1, 1, 3, 3]
+    assert left(failed, second) == [1, 3, 3]
+    assert left(first, second, third) == [3, 3]
+    # With a container that a webhook adds, nobody knows of which kind it is.
+    more = pods(1, "1100m", name="more")
+    assert left(*more) == [1, 3, 3]
+    assert left(*more, first, second) == [3]
+
+
 def test_pods_of_a_request_without_capacity_wait_for_it():
     mine = [replace(each, annotations={CONSUME_ANNOTATIONS[0]: "job"}) for each in pods(3, "1")]
     seen = asked(pool("default", limits={"cpu": "4"}), mine, requests=[a_request(20)])

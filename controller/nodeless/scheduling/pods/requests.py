@@ -43,6 +43,7 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 _PENDING, _BOOKED = "^", "^^"
 #: Placeholders come after every pod that waits, however old that is.
 _LAST = 2.0**40
+_FAILED = "Failed"
 _GONE = "the room that was booked for the pod is gone, and nothing is launched for a booking"
 Solve = Callable[[Snapshot], Plan]
 
@@ -133,14 +134,8 @@ def placeholders(
     snapshot: Snapshot, request: ProvisioningRequest, consumers: Sequence[Pod] = (), order: int = 0
 ) -> Iterator[Pod]:
     """The pods of a request that have not come yet, by its pod sets; `consumers`: those that have."""
-    counts = [max(0, pods.count) for pods in request.pod_sets]
     sources = [snapshot.pod_sources[pods.source] for pods in request.pod_sets]
-    shapes = [source.shape for source in sources]
-    for pod in consumers:
-        same = [at for at, shape in enumerate(shapes) if counts[at] and shape.requests == pod.shape.requests]
-        some = same or [at for at, number in enumerate(counts) if number]
-        if some:
-            counts[some[0]] -= 1
+    counts = _counts_left(request, [source.shape.requests for source in sources], consumers)
     owner = Owner(API_VERSION, KIND, request.name, uid=request.uid or request.key, controller=True)
     mark = _BOOKED if request.phase == Phase.BOOKED else _PENDING
     number = 0
@@ -158,6 +153,24 @@ def placeholders(
                 created_at=_LAST + order,
             )
             number += 1
+
+
+def _counts_left(
+    request: ProvisioningRequest, requests: Sequence[tuple[tuple[str, int], ...]], consumers: Sequence[Pod]
+) -> list[int]:
+    """How many pods of each pod set have not come yet; `requests`: of its pods.
+
+    A pod that requests what a pod set says is of that one; another, as one with an injected container, may be
+    of any. What takes the place of a pod that has failed takes its room.
+    """
+    counts = [max(0, pods.count) for pods in request.pod_sets]
+    came = [pod for pod in consumers if pod.phase != _FAILED]
+    for pod in sorted(came, key=lambda pod: pod.shape.requests not in requests):
+        alike = [at for at, asked in enumerate(requests) if asked == pod.shape.requests]
+        left = [at for at in alike or range(len(counts)) if counts[at]]
+        if left:
+            counts[left[0]] -= 1
+    return counts
 
 
 def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
