@@ -7,6 +7,7 @@ import pytest
 
 from nodeless.disruption.gangs import ABSENCE, RELEASED, gang_steps
 from nodeless.model import events
+from nodeless.model.buffers import CapacityBuffer
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim
 from nodeless.model.labels import (
     CAPACITY_TYPE,
@@ -95,6 +96,16 @@ def test_before_that_nothing_is_released_and_no_moment_is_lost_with_the_process(
     assert not steps(*nodes, gang).instructions
     # Nothing is remembered between two looks: the claims alone say when the time is up, for all of them.
     assert ended(steps(*nodes, gang, now=NOW + 1)) == {"a", "b"}
+
+
+def test_nodes_on_which_room_is_kept_for_others_stay():
+    nodes = [launched("a", GANG), launched("b", GANG)]
+    buffer = events.CapacityBufferSeen(CapacityBuffer("default", "spare", replicas=1))
+    seen = apply(cluster(POOL, *nodes, members(3, 3)), buffer)
+    # A controller that begins anew does not know yet which nodes these are.
+    assert not gang_steps(seen, NOW, PATIENCE, {}).instructions
+    seen = apply(seen, events.BuffersPlaced(("node-a",)))
+    assert ended(gang_steps(seen, NOW, PATIENCE, {})) == {"b"}
 
 
 def test_nodes_on_which_pods_run_stay_and_are_ordinary_nodes_from_then_on():

@@ -106,7 +106,7 @@ def gang_steps(
         for name, claim in sorted(snapshot.claims.items())
         if LAUNCHED_FOR_GANG in claim.annotations and claim.deletion_timestamp is None and not claim.invalid
     }
-    if not claims or snapshot.teardown:
+    if not claims or snapshot.teardown or snapshot.room_unknown:
         return GangSteps()
     gangs = gangs_named(snapshot, {name for claim in claims.values() for name in gangs_on(claim)})
     whole = {name for name, gang in gangs.items() if is_whole(gang)}
@@ -119,7 +119,7 @@ def gang_steps(
         named = gangs_on(claim)
         left = [gang for gang in named if gang not in whole]
         if name in empty and left and over.issuperset(left):
-            if not is_expected(claim, expected):
+            if not is_for_others(snapshot, claim, expected):
                 why = why_released(left[0], gangs.get(left[0]), patience)
                 instructions[name] = release(claim, why, RELEASED, REASON)
                 for gang in left:
@@ -171,9 +171,20 @@ def is_without_pods(snapshot: Snapshot, claim: NodeClaim) -> bool:
     return not any(pod.occupies for pod in snapshot.pods_on(node.name))
 
 
-def is_expected(claim: NodeClaim, digests: Collection[str]) -> bool:
-    """Whether a claim was planned for one of these pods (`waiting_digests`)."""
-    return any(digest in digests for digest in claim.annotations.get(PLANNED_PODS, "").split(","))
+def is_for_others(snapshot: Snapshot, claim: NodeClaim, digests: Collection[str]) -> bool:
+    """Whether room on a claim's node is kept for buffers or requests, or was planned for some pods.
+
+    Args:
+        snapshot: The cluster.
+        claim: Of the node.
+        digests: Of the pods (`waiting_digests`).
+    """
+    node = snapshot.node_of(claim)
+    return (
+        claim.name in snapshot.buffered
+        or (node is not None and node.name in snapshot.buffered)
+        or any(digest in digests for digest in claim.annotations.get(PLANNED_PODS, "").split(","))
+    )
 
 
 def waiting_digests(snapshot: Snapshot, over: Collection[str] = ()) -> frozenset[str]:

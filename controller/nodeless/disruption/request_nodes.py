@@ -15,7 +15,7 @@ not its user's wish. Room that was there whole and that nobody used goes as the 
 
 from collections.abc import Mapping
 
-from nodeless.disruption.gangs import is_expected, is_without_pods, release, waiting_digests
+from nodeless.disruption.gangs import is_for_others, is_without_pods, release, waiting_digests
 from nodeless.model.instructions import AnnotateClaim, Instruction
 from nodeless.model.labels import LAUNCHED_FOR_REQUEST
 from nodeless.model.nodes import NodeClaim
@@ -85,6 +85,4 @@ def _is_planned_for(snapshot: Snapshot, claim: NodeClaim, expected: frozenset[st
     """Whether pods that wait, buffers or other requests are to have room on a claim's node."""
     node = snapshot.node_of(claim)
     names = (claim.name, node.name if node is not None else "")
-    return is_expected(claim, expected) or any(
-        name in snapshot.buffered or snapshot.is_nominated(name, now) for name in names
-    )
+    return is_for_others(snapshot, claim, expected) or any(snapshot.is_nominated(name, now) for name in names)
