@@ -95,6 +95,29 @@ def test_members_that_do_not_exist_yet_are_waited_for(there, size):
     assert text.startswith(f"gang default/train: {there} of {size} pods exist")
 
 
+def ending(pod, on):
+    return replace(
+        running_member(pod, on), name=f"former-{pod.name}", uid=f"f-{pod.uid}", deletion_timestamp=NOW
+    )
+
+
+def test_pods_that_terminate_are_no_members_as_those_of_a_job_that_is_created_anew():
+    former = [ending(pod, "one") for pod in a_gang(4)]
+    new = a_gang(4)
+    plan = planned(snapshot(pool(), node("one"), former, new[:2]))
+    assert not plan.new_nodes
+    (text,) = messages(plan)
+    assert text.startswith("gang default/train: 2 of 4 pods exist")
+    assert len(launched(planned(snapshot(pool(), node("one"), former, new)))) == 4
+
+
+def test_a_gang_that_is_created_anew_need_not_follow_the_pods_that_terminate():
+    former = in_one([ending(pod, "one") for pod in a_gang(2)])
+    types = sold_in("z1", "z2", factor={"z1": 9.0})
+    plan = planned_with(snapshot(pool(), node("one", cpu="2"), former, in_one(a_gang(2))), types)
+    assert zones_of(plan) == {"z2"}
+
+
 def test_members_that_kube_scheduler_has_not_tried_are_waited_for():
     gang = a_gang(4)
     gang[0] = replace(gang[0], unschedulable=False)

@@ -146,7 +146,8 @@ def _in_domains(snapshot: Snapshot, gang: Gang, members: Iterable[tuple[Pod, _Me
             f"{', '.join(repr(key[:50]) for key in sorted(said))}; hint: one label of nodes, the same on all",
         )
     key = canonical_key(said.pop())
-    nodes = (snapshot.nodes.get(pod.node_name) for pod, _ in members if pod.node_name and not pod.terminal)
+    running = (pod for pod, _ in members if not pod.terminal and pod.deletion_timestamp is None)
+    nodes = (snapshot.nodes.get(pod.node_name) for pod in running if pod.node_name)
     domains = frozenset(node.labels[key] for node in nodes if node is not None and node.labels.get(key))
     return replace(gang, topology=key, domains=domains)
 
@@ -235,12 +236,15 @@ def _gang(name: str, members: Iterable[tuple[Pod, _Member]], paused: str) -> Gan
     waiting: dict[str, float] = {}
     for pod, member in members:
         said.add(member)
+        # What terminates is no part of it any more: of a Job that is created anew all earlier pods do.
+        if pod.deletion_timestamp is not None:
+            continue
         if pod.provisionable:
             waiting[pod.key] = pod.created_at
         elif pod.phase == _SUCCEEDED or (not pod.terminal and (pod.node_name or pod.nominated_node_name)):
             standing += 1
             bound += bool(pod.node_name)
-        elif not pod.terminal and pod.deletion_timestamp is None:
+        elif not pod.terminal:
             others += 1
     # Members that say different sizes, as after a change of their template: the largest is safe.
     largest = max(said, key=lambda member: (member.size or MOST_PODS + 1, member.problem))
