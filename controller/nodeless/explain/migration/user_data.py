@@ -11,21 +11,30 @@ import re
 import shlex
 import tomllib
 from dataclasses import dataclass, field
-from email import message_from_string
-from email.message import Message
 from typing import Any
 
 import yaml
 
 from nodeless.explain.migration.ledger import Ledger
+from nodeless.launch import mime
 from nodeless.launch.toml_writer import to_toml
 
 AL2, AL2023, BOTTLEROCKET, WINDOWS, CUSTOM = "AL2", "AL2023", "Bottlerocket", "Windows2022", "Custom"
-_BOOTSTRAP = re.compile(r"^[^\n#]*/etc/eks/bootstrap\.sh(?:[^\n\\]|\\\n|\\.)*$", re.MULTILINE)
+_SCRIPT = "/etc/eks/bootstrap.sh"
+#: Where a command of a shell script begins, and what may be before its name.
+_COMMAND = r"""(?:^|(?<=[;&|({!])|(?<=\bif|\bdo)|(?<=\bthen|\belse))(?P<indent>[ \t]*)"""
+_PREFIXES = r"""(?:(?:[A-Za-z_]\w*=\S*|(?:/\S*/)?(?:sudo|exec|env|bash|sh)|-\w+)[ \t]+)*"""
+#: The rest of the command: quotes may span lines, and a backslash continues one.
+_WORDS = r"""(?:[ \t]*(?:[0-9]*[<>]&[0-9-]|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s;&|)'"\\]))*"""
+#: The call of EKS' own script; other commands may name it, such as a `sed` that changes it.
+_BOOTSTRAP = re.compile(
+    rf"{_COMMAND}{_PREFIXES}(?P<call>{re.escape(_SCRIPT)}(?![^\s;&|)]){_WORDS})", re.MULTILINE | re.DOTALL
+)
+#: What takes the call's place, for a branch of a script must not be empty.
+_NO_COMMAND = r"\g<indent>:"
 #: What a script holds though it does nothing.
-_IDLE = re.compile(r"^\s*(#.*|set [-+].*|exec > .*)?$")
-_NODE_CONFIG = "application/node.eks.aws"
-_BOUNDARY = "//"
+_IDLE = re.compile(r"^\s*(#.*|set [-+].*|exec > .*|:|fi|done|})?$")
+_CLOUD_CONFIG = "#cloud-config"
 _JOINS = "the controller writes the part that joins the cluster"
 _NO_FLAG = "EC2NodeClass has no field for this argument; hint: set it in userData, or do without it"
 _NUMBERS = {
@@ -48,6 +57,7 @@ _CONFIGURED |= {name: name for name, _ in _MAPS.values()} | {"cpuCFSQuota": "cpu
 _CONFIGURED |= {"imageGCHighThresholdPercent": "imageGCHighThresholdPercent"}
 _CONFIGURED |= {"imageGCLowThresholdPercent": "imageGCLowThresholdPercent"}
 _ARGUMENTS = "--kubelet-extra-args"
+_SHELL = "text/x-shellscript"
 #: Options of the bootstrap script that say where the cluster is, or what images do by themselves now.
 _OF_THE_CLUSTER = {
     "--apiserver-endpoint",
@@ -90,41 +100,47 @@ class _Reader:
             self._read_bottlerocket(settings)
         elif (config := _node_config(text)) is not None:
             self.found.rest = self._read_node_config(config)
+        elif text.startswith(_CLOUD_CONFIG):
+            # By itself it would be taken for a script, or for a NodeConfig.
+            self.found.rest = mime.archive([mime.Part("text/cloud-config", text)])
         else:
             self.found.rest = self._read_script(text)
 
     def _read_mime(self, text: str) -> None:
-        kept: list[tuple[str, str]] = []
-        for part in message_from_string(text.lstrip()).walk():
-            if part.is_multipart():
-                continue
-            content, kind = _content(part), part.get_content_type()
-            if kind == _NODE_CONFIG and (config := _node_config(content)) is not None:
-                rest = self._read_node_config(config)
-            elif kind == "text/x-shellscript" or content.startswith("#!"):
-                rest = self._read_script(content)
-            else:
-                rest = content
-            if rest.strip():
-                kept.append((kind, rest))
-        if len(kept) == 1 and kept[0][0] in (_NODE_CONFIG, "text/x-shellscript"):
-            self.found.rest = kept[0][1]
+        try:
+            parts = mime.parts_of(text)
+        except mime.MimeError as error:
+            self.found.rest = text
+            self._leave("as it is", str(error))
+            return
+        kept = [
+            part._replace(text=rest) for part in parts if (rest := self._read_part(part)) and rest.strip()
+        ]
+        if len(kept) == 1 and kept[0].content_type.startswith((mime.NODE_CONFIG, _SHELL)):
+            self.found.rest = kept[0].text
         elif kept:
-            self.found.rest = _mime(kept)
+            self.found.rest = mime.archive(kept)
+
+    def _read_part(self, part: mime.Part) -> str:
+        """What is left of a document of an archive."""
+        kind, text = part.content_type, part.text
+        if kind.startswith(mime.NODE_CONFIG) and (config := _node_config(text)) is not None:
+            return self._read_node_config(config)
+        return self._read_script(text) if kind.startswith(_SHELL) or text.startswith("#!") else text
 
     def _read_script(self, text: str) -> str:
         """A shell script without the call that joins; empty where it does nothing else."""
-        for match in _BOOTSTRAP.finditer(text):
+        if _SCRIPT in text:
             self.found.family = self.found.family or AL2
-            self._read_bootstrap(match[0].replace("\\\n", " "))
+        for match in _BOOTSTRAP.finditer(text):
+            self._read_bootstrap(match["call"].replace("\\\n", " "))
             after = text[match.end() :]
             if not all(_IDLE.match(line) for line in after.splitlines()):
                 self._leave("bootstrap.sh", "the commands after its call run before the node joins")
-        rest = _BOOTSTRAP.sub("", text)
+        rest = _BOOTSTRAP.sub(_NO_COMMAND, text)
         return "" if all(_IDLE.match(line) for line in rest.splitlines()) else rest
 
-    def _read_bootstrap(self, line: str) -> None:
-        call = line[line.index("/etc/eks/bootstrap.sh") :]
+    def _read_bootstrap(self, call: str) -> None:
         try:
             words = shlex.split(call)[1:]
         except ValueError:
@@ -319,15 +335,3 @@ def _node_config(text: str) -> dict[str, Any] | None:
     except yaml.YAMLError:
         return None
     return config if isinstance(config, dict) and config.get("kind") == "NodeConfig" else None
-
-
-def _content(part: Message) -> str:
-    payload = part.get_payload(decode=True)
-    return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
-
-
-def _mime(parts: list[tuple[str, str]]) -> str:
-    lines = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"', ""]
-    for kind, text in parts:
-        lines += [f"--{_BOUNDARY}", f'Content-Type: {kind}; charset="us-ascii"', "", text.rstrip("\n"), ""]
-    return "\n".join([*lines, f"--{_BOUNDARY}--", ""])
