@@ -7,6 +7,7 @@ import pytest
 from tests.migration.running import (
     a_scaling_group,
     a_template,
+    carried_of,
     classes_of,
     left_of,
     migration,
@@ -91,3 +92,28 @@ def test_an_archive_without_parts_is_kept_and_told(tmp_path):
     made = started_by(tmp_path, "MIME-Version: 1.0\n\n#!/bin/bash\necho hello\n")
     assert "echo hello" in class_of(made)["userData"]
     assert any("has no parts" in one["reason"] for one in left_of(made, "LaunchTemplate/workers:1").values())
+
+
+def test_settings_of_bottlerocket_may_be_written_without_headings(tmp_path):
+    made = started_by(
+        tmp_path, 'settings.kubernetes.max-pods = 50\nsettings.kubernetes.cluster-name = "shop"\n'
+    )
+    assert class_of(made)["amiFamily"] == "Bottlerocket"
+    assert class_of(made)["kubelet"] == {"maxPods": 50}
+
+
+@pytest.mark.parametrize("address", ['"169.254.20.10"', '["169.254.20.10"]'])
+def test_a_dns_server_of_bottlerocket_is_that_of_the_kubelet(tmp_path, address):
+    made = started_by(tmp_path, f"[settings.kubernetes]\ncluster-dns-ip = {address}\n")
+    assert class_of(made)["kubelet"] == {"clusterDNS": ["169.254.20.10"]}
+    assert "EC2NodeClass spec.kubelet.clusterDNS" in carried_of(made, "LaunchTemplate/workers:1").values()
+
+
+def test_where_local_disks_are_mounted_stays_in_the_node_config(tmp_path):
+    made = started_by(
+        tmp_path,
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: shop}\n"
+        "  instance: {localStorage: {strategy: RAID0, mountPath: /data}}\n",
+    )
+    assert class_of(made)["instanceStorePolicy"] == "RAID0"
+    assert "mountPath: /data" in class_of(made)["userData"]

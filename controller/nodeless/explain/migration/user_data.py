@@ -230,11 +230,13 @@ class _Reader:
         storage = instance.get("localStorage")
         if isinstance(storage, dict) and storage.get("strategy") == "RAID0":
             self.found.instance_store_raid = True
-            self._carry("instance.localStorage", "EC2NodeClass spec.instanceStorePolicy")
-            instance.pop("localStorage")
+            self._carry("instance.localStorage.strategy", "EC2NodeClass spec.instanceStorePolicy")
+            others = {name: value for name, value in storage.items() if name != "strategy"}
+            instance["localStorage"] = others
         kubelet |= {"config": settings} if settings else {}
         kubelet |= {"flags": unread} if unread else {}
         spec |= {"kubelet": kubelet} if kubelet else {}
+        instance = {name: value for name, value in instance.items() if value}
         spec |= {"instance": instance} if instance else {}
         if not spec:
             return ""
@@ -251,9 +253,12 @@ class _Reader:
         below = settings.get("settings")
         kubernetes = below.get("kubernetes") if isinstance(below, dict) else None
         if isinstance(kubernetes, dict):
-            for name in ("cluster-name", "api-server", "cluster-certificate", "cluster-dns-ip"):
+            for name in ("cluster-name", "api-server", "cluster-certificate"):
                 if name in kubernetes:
                     self._leave(name, _JOINS, kubernetes.pop(name), matters=False)
+            if addresses := kubernetes.pop("cluster-dns-ip", None):
+                listed = addresses if isinstance(addresses, list) else [addresses]
+                self._set("clusterDNS", listed, "cluster-dns-ip")
             labels = kubernetes.pop("node-labels", None)
             if isinstance(labels, dict):
                 self.found.labels |= {key: str(value) for key, value in labels.items()}
@@ -319,12 +324,12 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _toml(text: str) -> dict[str, Any] | None:
-    if not re.search(r"^\s*\[settings", text, re.MULTILINE):
-        return None
+    """The settings of Bottlerocket, under headings or each with its whole name; None for anything else."""
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return None
+    return found if isinstance(found.get("settings"), dict) else None
 
 
 def _node_config(text: str) -> dict[str, Any] | None:
