@@ -315,6 +315,34 @@ def test_a_scale_down_that_is_off_is_a_budget_of_no_node(tmp_path):
     assert budgets == [{"nodes": "0", "reasons": ["Empty", "Underutilized"]}]
 
 
+def an_autoscaler(*flags):
+    container = {"name": "ca", "image": "autoscaling/cluster-autoscaler:v1.36.0", "args": list(flags)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "ca", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "flags"),
+    [
+        ("startup-taint.cluster-autoscaler.kubernetes.io/disk", ()),
+        ("ignore-taint.cluster-autoscaler.kubernetes.io/cilium", ()),
+        ("readiness.k8s.io/gpu", ("--startup-taint-prefix=readiness.k8s.io/",)),
+        ("example.com/warming", ("--startup-taint=example.com/warming",)),
+        ("ebs.csi.aws.com/agent-not-ready", ()),
+    ],
+)
+def test_taints_that_are_removed_from_new_nodes_are_startup_taints(tmp_path, key, flags):
+    kept = {"key": "dedicated", "value": "shop", "effect": "NO_SCHEDULE"}
+    group = a_nodegroup(taints=[{"key": key, "effect": "NO_EXECUTE"}, kept])
+    template = pools_of(alone(tmp_path, group, an_autoscaler(*flags)))["web"]["spec"]["template"]["spec"]
+    assert template["startupTaints"] == [{"key": key, "effect": "NoExecute"}]
+    assert [taint["key"] for taint in template["taints"]] == ["dedicated"]
+
+
 def test_any_type_leaves_the_types_to_the_solver_and_keeps_the_architecture(tmp_path):
     made = alone(tmp_path, a_nodegroup(instanceTypes=["m7g.large"]), options=("--any-type",))
     pool = pools_of(made)["web"]

@@ -10,7 +10,15 @@ import yaml
 from nodeless.explain.migration.ledger import Ledger
 
 PRIORITIES = "cluster-autoscaler-priority-expander"
+#: Keys of taints that the autoscaler by itself expects to be removed from new nodes.
+_STARTUP_PREFIXES = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)
+#: What agents of networks and volumes remove from a node when they run there.
+_AGENT_STARTS = "/agent-not-ready"
 _LARGEST_WEIGHT = 100
+_STARTUP_TAINTS = "NodePool spec.template.spec.startupTaints"
 _OWN = "configures only the autoscaler's own process"
 _CHEAPEST = "nodeless launches what costs least for all pending pods together"
 _CONSOLIDATION = "consolidation compares prices and asks whether pods fit elsewhere, not how full a node is"
@@ -147,6 +155,9 @@ class Autoscaler:
     skips_system_pods: bool = True
     expendable_below: int = -10
     startup_taints: tuple[str, ...] = ()
+    """Keys of taints that are removed from new nodes."""
+    startup_prefixes: tuple[str, ...] = _STARTUP_PREFIXES
+    """What keys of such taints begin with."""
     priorities: list[tuple[int, str]] = field(default_factory=list)
     """Priority and the expression that a group's name matches."""
     by_priority: bool = False
@@ -161,6 +172,11 @@ class Autoscaler:
             all(key in tags and value in (None, tags[key]) for key, value in wanted.items())
             for wanted in self.discovery
         )
+
+    def is_startup_taint(self, key: str) -> bool:
+        """Whether a taint of this key is only on nodes that start, so that pods need not tolerate it."""
+        named = key in self.startup_taints or key.startswith(self.startup_prefixes)
+        return named or key.endswith(_AGENT_STARTS)
 
     def weight(self, names: Sequence[str]) -> int:
         """The weight of a group's pool: the rank of its highest priority that matches; 0: none does."""
@@ -274,9 +290,12 @@ def _read_flag(found: Autoscaler, name: str, value: str, source: str, ledger: Le
     elif name == "expendable-pods-priority-cutoff" and re.fullmatch(r"-?\d+", value):
         found.expendable_below = int(value)
         ledger.carry(source, member, "which pods behave differently")
-    elif name in ("startup-taint", "ignore-taint", "startup-taint-prefix"):
+    elif name in ("startup-taint", "ignore-taint"):
         found.startup_taints += (value,)
-        ledger.carry(source, member, "NodePool spec.template.spec.startupTaints")
+        ledger.carry(source, member, _STARTUP_TAINTS)
+    elif name == "startup-taint-prefix":
+        found.startup_prefixes += (value,)
+        ledger.carry(source, member, _STARTUP_TAINTS)
     elif name == "expander":
         found.by_priority = "priority" in value.split(",")
         if found.by_priority:

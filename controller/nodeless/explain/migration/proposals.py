@@ -186,7 +186,7 @@ def _pool(
         "requirements": _requirements(group, sizes, any_type=any_type),
         "expireAfter": f"{group.lifetime}s" if group.lifetime else "Never",
     }
-    startup = [taint for taint in group.taints if taint["key"] in autoscaler.startup_taints]
+    startup = [taint for taint in group.taints if autoscaler.is_startup_taint(taint["key"])]
     taints = [taint for taint in group.taints if taint not in startup]
     if taints:
         template["taints"] = _distinct(taints)
