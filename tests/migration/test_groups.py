@@ -325,6 +325,18 @@ def an_autoscaler(*flags):
     }
 
 
+def test_sizes_of_the_flags_bound_the_pool_and_those_of_the_group_come_back(tmp_path):
+    group = a_scaling_group(MinSize=0, MaxSize=10, DesiredCapacity=5)
+    made = alone(
+        tmp_path, a_template(), group, an_autoscaler("--nodes=1:3:workers"), options=("--role", "nodes")
+    )
+    assert pools_of(made)["workers"]["spec"]["limits"]["cpu"] == "6"
+    (step,) = [one for one in made["steps"] if "to no nodes" in one["title"]]
+    resize = "aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers"
+    assert step["commands"] == [f"{resize} --min-size 0 --max-size 10 --desired-capacity 0"]
+    assert step["undo"] == [f"{resize} --min-size 0 --max-size 10 --desired-capacity 5"]
+
+
 @pytest.mark.parametrize(
     ("key", "flags"),
     [

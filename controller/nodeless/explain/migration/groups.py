@@ -60,8 +60,7 @@ def read_groups(answers: Answers, autoscaler: Autoscaler, ledger: Ledger) -> Gro
 
 def _sort(found: Groups, group: NodeGroup, autoscaler: Autoscaler, ledger: Ledger) -> None:
     sizes = next((autoscaler.groups[name] for name in group.names if name in autoscaler.groups), None)
-    if sizes is not None:
-        group.minimum, group.maximum = sizes
+    group.scaled_to = None if sizes is None else sizes[1]
     # Of a managed group whose scaling group is not in the input: EKS gives it the tags of auto-discovery.
     found_by_eks = group.kind == MANAGED and not group.tags and bool(autoscaler.discovery)
     if found_by_eks or autoscaler.serves(group.names, group.tags):

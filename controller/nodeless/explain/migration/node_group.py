@@ -47,6 +47,8 @@ class NodeGroup:
     minimum: int = 0
     maximum: int | None = None
     desired: int = 0
+    scaled_to: int | None = None
+    """Most nodes by the autoscaler's flags, where they say it."""
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] = field(default_factory=list)
     resources: dict[str, str] = field(default_factory=dict)
@@ -70,6 +72,11 @@ class NodeGroup:
     def subject(self) -> str:
         """`nodegroup/web`."""
         return f"{self.kind}/{self.name}"
+
+    @property
+    def most_nodes(self) -> int | None:
+        """To which size the autoscaler may bring it; None: not known."""
+        return self.maximum if self.scaled_to is None else self.scaled_to
 
     @property
     def names(self) -> tuple[str, ...]:

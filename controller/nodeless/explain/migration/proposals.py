@@ -232,12 +232,13 @@ def _requirements(group: NodeGroup, sizes: Mapping[str, TypeSize], *, any_type: 
 def _limits(group: NodeGroup, sizes: Mapping[str, TypeSize]) -> Manifest:
     """What as many nodes of the largest type as the group may have add up to."""
     known = [sizes[name] for name in group.types if name in sizes]
-    if group.maximum is None or group.capacity_types == (RESERVED,):
+    most = group.most_nodes
+    if most is None or group.capacity_types == (RESERVED,):
         return {}
     if not known:
-        return {"nodes": str(group.maximum)}
+        return {"nodes": str(most)}
     cpus, memory = max(size.cpus for size in known), max(size.memory_mib for size in known)
-    return {"cpu": str(group.maximum * cpus), "memory": f"{group.maximum * memory}Mi"}
+    return {"cpu": str(most * cpus), "memory": f"{most * memory}Mi"}
 
 
 def _disruption(group: NodeGroup, autoscaler: Autoscaler) -> Manifest:
