@@ -237,6 +237,18 @@ def test_labels_that_a_pool_may_not_have_are_listed_with_the_rule(tmp_path):
     assert "not for labels of pools" in left_of(made, "nodegroup/web")["label karpenter.sh/web"]["reason"]
 
 
+def test_labels_that_name_the_group_are_not_those_of_the_pool(tmp_path):
+    of_eksctl = {"alpha.eksctl.io/cluster-name": "shop", "alpha.eksctl.io/nodegroup-name": "web"}
+    made = alone(tmp_path, a_nodegroup(labels={**of_eksctl, "team": "shop"}))
+    assert pools_of(made)["web"]["spec"]["template"]["metadata"]["labels"] == {"team": "shop"}
+    assert {f"label {key}" for key in of_eksctl} <= set(left_of(made, "nodegroup/web"))
+
+    text = "eks.amazonaws.com/nodegroup=workers,eks.amazonaws.com/capacityType=SPOT,team=shop"
+    script = f"#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels={text}'\n"
+    made = scaling(tmp_path, UserData=base64.b64encode(script.encode()).decode())
+    assert pools_of(made)["workers"]["spec"]["template"]["metadata"]["labels"] == {"team": "shop"}
+
+
 def test_capacity_reservations_are_selected(tmp_path):
     target = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0123456789abcdef0"}}
     made = scaling(tmp_path, CapacityReservationSpecification=target)

@@ -9,6 +9,8 @@ from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from tests.migration.running import (
     INPUT,
     a_nodegroup,
+    a_scaling_group,
+    a_template,
     faults_of,
     left_of,
     migrate,
@@ -107,6 +109,21 @@ def test_a_budget_that_always_allows_the_eviction_of_pods_that_are_not_ready_hol
     (tmp_path / "cluster.yaml").write_text(changed)
     made = migration(*(path for path in INPUT.iterdir() if path.suffix == ".json"), tmp_path / "cluster.yaml")
     assert bool(differing(made, "BudgetExhausted")) == named
+
+
+def test_a_selector_of_eksctl_is_that_of_the_pool_of_its_group(tmp_path):
+    tags = [{"Key": "alpha.eksctl.io/nodegroup-name", "Value": "general", "PropagateAtLaunch": True}]
+    group = a_scaling_group(AutoScalingGroupName="eksctl-shop-NodeGroup-1ABC", Tags=tags)
+    pod = a_pod("cart", nodeSelector={"alpha.eksctl.io/nodegroup-name": "general"})
+    files = [
+        written(tmp_path, "template.json", a_template()),
+        written(tmp_path, "group.json", group),
+        written(tmp_path, "dump.yaml", pod),
+    ]
+    made = migration(*files, "--role", "nodes")
+    assert made["plan"]["unplaced"] == []
+    (entry,) = differing(made, "GroupLabel").values()
+    assert "ask for karpenter.sh/nodepool: eksctl-shop-nodegroup-1abc instead" in entry["change"]
 
 
 LOCAL = [{"name": "data", "emptyDir": {}}]

@@ -141,7 +141,7 @@ def _with_karpenter(given: MigrationInput, made: Proposals, options: Options, le
     origins = []
     for proposal in made.proposals:
         origins.append((proposal.pool_name, proposal.group.subject))
-        renamed |= dict.fromkeys(proposal.group.names, proposal.pool_name)
+        renamed |= dict.fromkeys(proposal.group.label_names, proposal.pool_name)
     manifests = [_cleaned(document.value) for document in given.pools]
     faults = [
         FaultLine.of(f"{document.at(fault.path)}: {subject_of(document.value)}: {fault}", fault.code)
@@ -423,7 +423,7 @@ class _Migrating:
             named = node.labels.get("eks.amazonaws.com/nodegroup") or node.labels.get(
                 "alpha.eksctl.io/nodegroup-name"
             )
-            if named and named in (group.name, group.tags.get("alpha.eksctl.io/nodegroup-name")):
+            if named and named in group.label_names:
                 return group
         return None
 

@@ -19,6 +19,7 @@ from nodeless.explain.migration.node_group import (
     add_group_security,
     leave_sizes,
     set_image,
+    set_labels,
     set_subnets,
 )
 from nodeless.explain.migration.scaling_groups import WARM, add_scaling_group
@@ -62,7 +63,7 @@ def read_managed_group(answer: Placed, answers: Answers, ledger: Ledger) -> Node
         group.requirements = requirements_of(launch.instance_requirements)
     capacity = members.text("capacityType", f"{REQUIREMENT}karpenter.sh/capacity-type")
     group.capacity_types = {"SPOT": (SPOT,), "CAPACITY_BLOCK": (RESERVED,)}.get(capacity, (ON_DEMAND,))
-    group.labels = {**launch.start_up.labels, **members.mapping("labels", LABELS)}
+    set_labels(group, {**launch.start_up.labels, **members.mapping("labels", LABELS)}, ledger)
     group.taints = list(launch.start_up.taints)
     for taint in members.each("taints"):
         effect = taint.text("effect", TAINTS)

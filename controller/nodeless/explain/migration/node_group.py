@@ -1,17 +1,21 @@
 """A node group, managed by EKS or made by hand, and what is read alike of both."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodeless.explain.migration.answers import Answers
 from nodeless.explain.migration.launch_templates import Launch
-from nodeless.explain.migration.ledger import BadAnswer, Members
+from nodeless.explain.migration.ledger import BadAnswer, Ledger, Members
 from nodeless.explain.migration.user_data import AL2023, CUSTOM
 from nodeless.model.labels import ON_DEMAND
 
 MANAGED, SELF_MANAGED = "nodegroup", "AutoScalingGroup"
 REQUIREMENT = "NodePool requirement "
+OF_THE_GROUP = "is a label of the group only"
 LABELS, TAINTS = "NodePool spec.template.metadata.labels", "NodePool spec.template.spec.taints"
+_EKSCTL_NAME = "alpha.eksctl.io/nodegroup-name"
+_OF_GROUPS = ("eks.amazonaws.com/", "alpha.eksctl.io/")
 _MINIMUM = (
     "pools have no minimum: unneeded nodes are removed; hint: a CapacityBuffer, or a pool with spec.replicas"
 )
@@ -82,6 +86,26 @@ class NodeGroup:
     def names(self) -> tuple[str, ...]:
         """All names by which the autoscaler may know it."""
         return tuple(dict.fromkeys((*self.scaling_groups, self.name)))
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """All names by which labels of nodes may call it."""
+        of_eksctl = self.tags.get(_EKSCTL_NAME)
+        return (*self.names, *([of_eksctl] if of_eksctl else []))
+
+
+def is_label_of_groups(key: str) -> bool:
+    """Whether a label says which group a node is of: on nodes of pools, it would name one that is gone."""
+    return key.startswith(_OF_GROUPS)
+
+
+def set_labels(group: NodeGroup, labels: Mapping[str, str], ledger: Ledger) -> None:
+    """The labels of its nodes, without those that name the group."""
+    for key, value in labels.items():
+        if is_label_of_groups(key):
+            ledger.leave(group.subject, f"label {key}", value, OF_THE_GROUP, matters=False)
+        else:
+            group.labels[key] = value
 
 
 def leave_sizes(members: Members, group: NodeGroup, minimum: str, desired: str) -> None:

@@ -13,21 +13,23 @@ from nodeless.explain.migration.launch_templates import (
 from nodeless.explain.migration.ledger import BadAnswer, Ledger, Members
 from nodeless.explain.migration.node_group import (
     LABELS,
+    OF_THE_GROUP,
     REQUIREMENT,
     SELF_MANAGED,
     TAINTS,
     GroupInstance,
     NodeGroup,
     add_group_security,
+    is_label_of_groups,
     leave_sizes,
     set_image,
+    set_labels,
     set_subnets,
 )
 from nodeless.explain.migration.user_data import taint_of
 from nodeless.model.labels import ON_DEMAND, RESERVED, SPOT
 
 _TEMPLATE_TAG = "k8s.io/cluster-autoscaler/node-template/"
-_EKS_LABELS = ("eks.amazonaws.com/", "alpha.eksctl.io/")
 WARM = "instances are launched when pods need them; hint: a CapacityBuffer keeps room for pods to come"
 _BALANCERS = (
     "instances are not registered by the group; hint: the AWS Load Balancer Controller registers pods"
@@ -65,7 +67,8 @@ def read_scaling_group(answer: Placed, answers: Answers, ledger: Ledger) -> Node
     set_subnets(group, subnets, answers)
     if launch.zone:
         group.zones = (launch.zone,)
-    group.labels, group.taints = dict(launch.start_up.labels), list(launch.start_up.taints)
+    set_labels(group, launch.start_up.labels, ledger)
+    group.taints = list(launch.start_up.taints)
     read_scaling_members(members, group)
     cluster = next(
         (key.rpartition("/")[2] for key in group.tags if key.startswith("kubernetes.io/cluster/")), ""
@@ -301,11 +304,11 @@ def _read_hint(members: Members, group: NodeGroup, hint: str, value: str) -> Non
     """One `node-template` tag, by which the autoscaler knows what a group without nodes would have."""
     what, _, key = hint.partition("/")
     source, member = members.source, f"Tags {_TEMPLATE_TAG}{hint}"
-    if what == "label" and not key.startswith(_EKS_LABELS):
+    if what == "label" and not is_label_of_groups(key):
         group.labels.setdefault(key, value)
         members.ledger.carry(source, member, LABELS)
     elif what == "label":
-        members.ledger.leave(source, member, value, "is a label of the group only", matters=False)
+        members.ledger.leave(source, member, value, OF_THE_GROUP, matters=False)
     elif what == "taint" and (taint := taint_of(f"{key}={value}")) is not None:
         if taint not in group.taints:
             group.taints.append(taint)
