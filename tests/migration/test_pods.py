@@ -126,6 +126,52 @@ def test_a_selector_of_eksctl_is_that_of_the_pool_of_its_group(tmp_path):
     assert "ask for karpenter.sh/nodepool: eksctl-shop-nodegroup-1abc instead" in entry["change"]
 
 
+def on_nodes(*expressions, required=True):
+    """Node affinity by these expressions."""
+    term = {"matchExpressions": list(expressions)}
+    if required:
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    else:
+        affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
+    return {"nodeAffinity": affinity}
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "required", "reason", "change"),
+    [
+        ("In", ["web"], True, "without a change they stay pending", "ask for karpenter.sh/nodepool: web"),
+        ("In", ["web"], False, "the preference has no effect", "prefer karpenter.sh/nodepool: web"),
+        ("NotIn", ["web"], True, "nothing keeps them off these", "avoid karpenter.sh/nodepool: web"),
+        ("DoesNotExist", [], True, "nothing keeps them off these", "require that karpenter.sh/nodepool does"),
+    ],
+)
+def test_what_affinity_to_a_group_becomes_is_told_by_its_operator(
+    tmp_path, operator, values, required, reason, change
+):
+    expression = {"key": "eks.amazonaws.com/nodegroup", "operator": operator, "values": values}
+    made = with_pods(tmp_path, a_pod("a", affinity=on_nodes(expression, required=required)))
+    (entry,) = differing(made, "GroupLabel").values()
+    assert reason in entry["reason"]
+    assert entry["change"].startswith(change)
+
+
+def test_pods_that_avoid_a_group_avoid_its_pool(tmp_path):
+    expression = {"key": "eks.amazonaws.com/nodegroup", "operator": "NotIn", "values": ["web"]}
+    made = with_pods(tmp_path, a_nodegroup("jobs"), a_pod("a", affinity=on_nodes(expression)))
+    assert [launch["pool"] for launch in made["plan"]["launches"]] == ["NodePool/jobs"]
+
+
+def test_a_label_that_the_pool_has_too_makes_no_difference(tmp_path):
+    lifecycle = {"node.kubernetes.io/lifecycle": "spot"}
+    files = [
+        written(tmp_path, "web.json", a_nodegroup(labels=lifecycle, capacityType="SPOT")),
+        written(tmp_path, "dump.yaml", a_pod("a", nodeSelector=lifecycle)),
+    ]
+    made = migration(*files)
+    assert differing(made, "GroupLabel") == {}
+    assert made["plan"]["unplaced"] == []
+
+
 LOCAL = [{"name": "data", "emptyDir": {}}]
 
 

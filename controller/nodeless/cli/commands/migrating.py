@@ -26,7 +26,7 @@ from nodeless.cloudprovider.aws.catalog_file import CatalogFile
 from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs
 from nodeless.explain.decisions import Situation
 from nodeless.explain.migration.autoscaler import Autoscaler
-from nodeless.explain.migration.behavior import differences, with_pool_labels
+from nodeless.explain.migration.behavior import PoolLabels, differences, with_pool_labels
 from nodeless.explain.migration.groups import read_groups
 from nodeless.explain.migration.ledger import Ledger
 from nodeless.explain.migration.node_group import NodeGroup
@@ -94,6 +94,13 @@ class _Pools:
     """The pool of each group, by all of its names."""
     older: bool
     proposed: ProposedObjects
+
+    @property
+    def labels(self) -> PoolLabels:
+        """What labels of groups are called on nodes of the pools."""
+        templates = [one["spec"]["template"] for one in self.manifests if one["kind"] == "NodePool"]
+        own = {key for one in templates for key in (one.get("metadata") or {}).get("labels") or {}}
+        return PoolLabels(self.renamed, frozenset(own))
 
 
 def migration_of(options: Options, sold: CatalogFile) -> Migration:
@@ -246,7 +253,7 @@ class _Migrating:
         wide = {group.subject for group in self._pools.groups if len(group.zones) > 1}
         spread = frozenset(node.name for node in priced if node.source in wide)
         templates = templates_of(self._given.objects, before)
-        differing = differences(before, templates, self._autoscaler, self._pools.renamed, concerned, spread)
+        differing = differences(before, templates, self._autoscaler, self._pools.labels, concerned, spread)
         bill = bill_of(priced, None if told is None else told.cost.added, cheaper)
         return Migration(
             tuple(self._pools.manifests),
@@ -326,7 +333,7 @@ class _Migrating:
                     f"{count(len(waiting), 'pending pod')} of the input: not included in either bill"
                 )
         concerned = frozenset(key for key, pod in after.pods.items() if pod.provisionable)
-        return with_pool_labels(after, sorted(concerned), self._pools.renamed), concerned
+        return with_pool_labels(after, sorted(concerned), self._pools.labels), concerned
 
     def _is_autoscaler(self, pod: Pod) -> bool:
         """Whether a pod is the autoscaler's own, which goes with the last group."""

@@ -19,8 +19,8 @@ from nodeless.model.labels import (
     PROVISIONER_NAME,
     ZONE,
 )
-from nodeless.model.pods import Pod, PodShape
-from nodeless.model.requirements import Requirement
+from nodeless.model.pods import NodeSelectorTerm, Pod, PodShape
+from nodeless.model.requirements import IN, Requirement
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.scheduling.pods.selecting import selects
@@ -90,11 +90,39 @@ class Template:
     """Whether a controller makes them anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolLabels:
+    """What labels of groups are called on nodes of pools.
+
+    Attributes:
+        pools: The pool of each group or Provisioner, by its name.
+        own: Keys of labels that pools have of their own: pods may go on asking for them.
+    """
+
+    pools: Mapping[str, str]
+    own: frozenset[str] = frozenset()
+
+    def key(self, old: str) -> str:
+        """The label of pools in the place of one that only nodes of groups have; itself for any other."""
+        return old if old in self.own else _GROUP_LABELS.get(old, old)
+
+    def value(self, key: str, old: str) -> str:
+        """What the label of pools has for the value of a group's label."""
+        new = self.key(key)
+        if new == key:
+            return old
+        return self.pools.get(old, old) if new == NODE_POOL else _CAPACITY.get(old, old)
+
+    def is_missing(self, key: str) -> bool:
+        """Whether nodes of pools lack a label that nodes of groups have."""
+        return key not in self.own and (key in _GROUP_LABELS or key in _OTHER_GROUP_LABELS)
+
+
 def differences(
     snapshot: Snapshot,
     templates: Iterable[Template],
     autoscaler: Autoscaler,
-    pools: Mapping[str, str],
+    labels: PoolLabels,
     concerned: frozenset[str],
     spread: frozenset[str] = frozenset(),
 ) -> tuple[Difference, ...]:
@@ -104,7 +132,7 @@ def differences(
         snapshot: The cluster.
         templates: What the manifests say of pods.
         autoscaler: The flags of Cluster Autoscaler.
-        pools: The pool of each group or Provisioner, by its name.
+        labels: What labels of groups are called on nodes of pools.
         concerned: Keys of the pods that would be placed anew.
         spread: Names of nodes whose group has several zones.
     """
@@ -125,58 +153,65 @@ def differences(
                 found.setdefault((code, template.workload, ""), entry)
     for workload, of_workload in shapes.items():
         for shape in of_workload:
-            for key, values in _selected(shape):
-                for code, reason, change in _of_labels(key, values, pools):
-                    reselect = _reselection(key, shape, pools)
-                    entry = Difference(code, workload, numbers[workload], reason, change, reselect=reselect)
-                    found.setdefault((code, workload, key), entry)
+            for selected in _selected(shape):
+                key = selected.requirement.key
+                if not labels.is_missing(key):
+                    continue
+                reason, change = _of_label(selected, labels)
+                reselect = _reselection(key, shape, labels)
+                entry = Difference(
+                    "GroupLabel", workload, numbers[workload], reason, change, reselect=reselect
+                )
+                found.setdefault((entry.code, workload, key), entry)
     blocked = [*_blocked(snapshot, concerned)]
     for entry in [*blocked, *_zonal(snapshot, concerned, spread)]:
         found.setdefault((entry.code, entry.workload, ""), entry)
     return tuple(sorted(found.values(), key=lambda entry: (entry.code, entry.workload)))
 
 
-def with_pool_labels(snapshot: Snapshot, concerned: Iterable[str], pools: Mapping[str, str]) -> Snapshot:
+def with_pool_labels(snapshot: Snapshot, concerned: Iterable[str], labels: PoolLabels) -> Snapshot:
     """The pods as if they asked for the labels of pools where they ask for those of groups.
 
     Args:
         snapshot: The cluster.
         concerned: Keys of pods.
-        pools: The pool of each group or Provisioner, by its name.
+        labels: What labels of groups are called on nodes of pools.
     """
     for key in concerned:
         pod = snapshot.pods[key]
-        shape = _with_labels(pod.shape, pools)
+        shape = _with_labels(pod.shape, labels)
         if shape != pod.shape:
             snapshot = apply(snapshot, PodSeen(replace(pod, shape=shape)))
     return snapshot
 
 
-def _with_labels(shape: PodShape, pools: Mapping[str, str]) -> PodShape:
+def _with_labels(shape: PodShape, labels: PoolLabels) -> PodShape:
     selector = tuple(
-        sorted((_GROUP_LABELS.get(key, key), _value(key, value, pools)) for key, value in shape.node_selector)
+        sorted((labels.key(key), labels.value(key, value)) for key, value in shape.node_selector)
     )
-    terms = tuple(
-        replace(term, expressions=tuple(_expression(one, pools) for one in term.expressions))
-        for term in shape.required_terms
-    )
-    if (selector, terms) == (tuple(sorted(shape.node_selector)), shape.required_terms):
+    terms = tuple(_term(term, labels) for term in shape.required_terms)
+    preferred = tuple((weight, _term(term, labels)) for weight, term in shape.preferred_terms)
+    before = (tuple(sorted(shape.node_selector)), shape.required_terms, shape.preferred_terms)
+    if (selector, terms, preferred) == before:
         return shape
-    return replace(shape, node_selector=selector, required_terms=terms)
+    return replace(shape, node_selector=selector, required_terms=terms, preferred_terms=preferred)
 
 
-def _expression(requirement: Requirement, pools: Mapping[str, str]) -> Requirement:
+def _term(term: NodeSelectorTerm, labels: PoolLabels) -> NodeSelectorTerm:
+    return replace(term, expressions=tuple(_expression(one, labels) for one in term.expressions))
+
+
+def _expression(requirement: Requirement, labels: PoolLabels) -> Requirement:
+    """The requirement of a pool's label; that a group's is not there holds on nodes of pools anyway."""
     key = requirement.key
-    if key not in _GROUP_LABELS:
+    if labels.key(key) == key or _is_absence(requirement):
         return requirement
-    values = frozenset(_value(key, value, pools) for value in requirement.values)
-    return replace(requirement, key=_GROUP_LABELS[key], values=values)
+    values = frozenset(labels.value(key, value) for value in requirement.values)
+    return replace(requirement, key=labels.key(key), values=values)
 
 
-def _value(key: str, value: str, pools: Mapping[str, str]) -> str:
-    """What a label of pools has for the value of a group's label."""
-    new = _GROUP_LABELS.get(key)
-    return pools.get(value, value) if new == NODE_POOL else _CAPACITY.get(value, value) if new else value
+def _is_absence(requirement: Requirement) -> bool:
+    return not requirement.complement and not requirement.values
 
 
 _Found = tuple[str, str, str, dict[str, str]]
@@ -295,41 +330,53 @@ def _is_pause(template: Template) -> bool:
     return bool(images) and all("pause" in image.rpartition("/")[2].partition(":")[0] for image in images)
 
 
-def _selected(shape: PodShape) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Labels of nodes that pods ask for or prefer, with the values."""
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """A label of nodes that pods ask for, or prefer."""
+
+    requirement: Requirement
+    required: bool = True
+
+
+def _selected(shape: PodShape) -> Iterator[_Selected]:
     for key, value in shape.node_selector:
-        yield key, (value,)
-    terms = [*shape.required_terms, *(term for _, term in shape.preferred_terms)]
-    for term in terms:
-        for requirement in term.expressions:
-            yield requirement.key, tuple(sorted(requirement.values))
+        yield _Selected(Requirement.of(key, IN, [value]))
+    for term in shape.required_terms:
+        yield from map(_Selected, term.expressions)
+    for _, term in shape.preferred_terms:
+        yield from (_Selected(requirement, required=False) for requirement in term.expressions)
 
 
-def _of_labels(key: str, values: tuple[str, ...], pools: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    named = f"{key} {', '.join(values)}".strip()
-    if key in _GROUP_LABELS:
-        new = _GROUP_LABELS[key]
-        other = [_value(key, value, pools) for value in values]
-        yield (
-            "GroupLabel",
-            f"they require the label {named}, which nodes of pools do not have: without a change they "
-            "stay pending",
-            f"ask for {new}: {', '.join(other)} instead; the plan assumes this change",
+def _of_label(selected: _Selected, labels: PoolLabels) -> tuple[str, str]:
+    """Why a label that only nodes of groups have makes a difference, and what to do."""
+    requirement, key = selected.requirement, selected.requirement.key
+    values = sorted(requirement.values)
+    named = f"the label {' '.join(filter(None, (key, ', '.join(values))))}, which nodes of pools do not have"
+    new = labels.key(key)
+    other = ", ".join(dict.fromkeys(labels.value(key, value) for value in values)) or "any value"
+    if _is_absence(requirement):
+        return (
+            f"they are kept off nodes with {named}: nothing keeps them off these",
+            f"require that {new if new != key else 'a label of the pool'} does not exist, if they must not "
+            "run there",
         )
-    elif key in _OTHER_GROUP_LABELS:
-        yield (
-            "GroupLabel",
-            f"they require the label {named}, which nodes of pools do not have",
-            "require a label of the pool's template instead",
-        )
+    if requirement.complement and values:
+        why, verb = f"they avoid {named}: nothing keeps them off these", "avoid"
+    elif selected.required:
+        why, verb = f"they require {named}: without a change they stay pending", "ask for"
+    else:
+        why, verb = f"they prefer {named}: without a change the preference has no effect", "prefer"
+    if new == key:
+        return why, f"{verb} a label of the pool's template instead"
+    return why, f"{verb} {new}: {other} instead; the plan assumes this change"
 
 
-def _reselection(key: str, shape: PodShape, pools: Mapping[str, str]) -> Reselection | None:
+def _reselection(key: str, shape: PodShape, labels: PoolLabels) -> Reselection | None:
     """The change of a nodeSelector that names a label of groups; None where affinity names it."""
     chosen = dict(shape.node_selector)
-    if key not in chosen or key not in _GROUP_LABELS:
+    if key not in chosen or labels.key(key) == key:
         return None
-    return Reselection((key, chosen[key]), (_GROUP_LABELS[key], _value(key, chosen[key], pools)))
+    return Reselection((key, chosen[key]), (labels.key(key), labels.value(key, chosen[key])))
 
 
 def _blocked(snapshot: Snapshot, concerned: frozenset[str]) -> Iterator[Difference]:
