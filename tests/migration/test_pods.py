@@ -193,6 +193,65 @@ def test_local_storage_keeps_a_node_for_cluster_autoscaler_only(
     assert bool(differing(made, "LocalStorage")) == differs
 
 
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+def a_node(name):
+    labels = {
+        "node.kubernetes.io/instance-type": "m5.large",
+        "topology.kubernetes.io/zone": "us-east-1a",
+        "eks.amazonaws.com/nodegroup": "web",
+    }
+    size = {"cpu": "2", "memory": "7Gi", "pods": "29"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"providerID": "aws:///us-east-1a/i-1"},
+        "status": {"allocatable": size, "capacity": size},
+    }
+
+
+def a_cron_job(name, annotations, **spec):
+    pod = a_pod(name, annotations=annotations, restartPolicy="Never", **spec)
+    template = {"metadata": {"annotations": annotations}, "spec": pod["spec"]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}},
+    }
+
+
+def test_the_next_run_of_a_cron_job_is_protected_and_reselected_by_its_template(tmp_path):
+    selector = {"eks.amazonaws.com/nodegroup": "web"}
+    nightly = a_cron_job("nightly", {SAFE_TO_EVICT: "false"}, nodeSelector=selector)
+    made = with_pods(tmp_path, a_node("node-1"), a_pod("a", nodeName="node-1"), nightly)
+    assert list(differing(made, "SafeToEvict")) == ["shop/nightly (CronJob)"]
+    assert list(differing(made, "GroupLabel")) == ["shop/nightly (CronJob)"]
+    commands = [command for step in made["steps"] for command in step["commands"] if "nightly" in command]
+    assert [command.partition(" --type")[0] for command in commands] == [
+        "kubectl -n shop patch cronjob nightly"
+    ] * 2
+    assert all('{"spec":{"jobTemplate":{"spec":{"template":' in command for command in commands)
+
+
+def test_pods_of_a_job_are_annotated_themselves(tmp_path):
+    pod = a_pod("once-x", annotations={SAFE_TO_EVICT: "false"}, nodeName="node-1")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "once", "uid": "u", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    made = with_pods(tmp_path, a_node("node-1"), pod)
+    (step,) = [one for one in made["steps"] if one["title"].startswith("Carry over the annotations")]
+    annotate = "kubectl -n shop annotate pods -l job-name=once karpenter.sh/do-not-disrupt"
+    assert (step["commands"], step["undo"]) == ([f"{annotate}=true"], [f"{annotate}-"])
+
+
+def test_pods_that_are_protected_already_need_no_annotation(tmp_path):
+    both = {SAFE_TO_EVICT: "false", "karpenter.sh/do-not-disrupt": "true"}
+    made = with_pods(tmp_path, a_pod("a", annotations=both, volumes=LOCAL), an_autoscaler())
+    assert made["differences"] == []
+
+
 def test_pods_below_the_cutoff_get_nodes_now(tmp_path):
     made = with_pods(tmp_path, a_pod("a", priority=-20), an_autoscaler())
     assert "below -10" in differing(made, "Expendable")["shop/r (ReplicaSet)"]["reason"]

@@ -248,13 +248,15 @@ class _Migrating:
         replaced = [node.name for node in priced if node.source and node.name in before.nodes]
         self._account_for_nodes(before, frozenset(replaced))
         after, concerned = self._emptied(before, replaced)
-        told = self._planned(after) if concerned else None
+        planned = self._planned(after) if concerned else None
         cheaper = self._cost_of(wider, replaced) if wider and concerned else None
         wide = {group.subject for group in self._pools.groups if len(group.zones) > 1}
         spread = frozenset(node.name for node in priced if node.source in wide)
         templates = templates_of(self._given.objects, before)
-        differing = differences(before, templates, self._autoscaler, self._pools.labels, concerned, spread)
-        bill = bill_of(priced, None if told is None else told.cost.added, cheaper)
+        # Pods that wait, such as a CronJob's next, are in neither bill, and will ask for the same.
+        told = concerned | frozenset(key for key, pod in before.pods.items() if pod.provisionable)
+        differing = differences(before, templates, self._autoscaler, self._pools.labels, told, spread)
+        bill = bill_of(priced, None if planned is None else planned.cost.added, cheaper)
         return Migration(
             tuple(self._pools.manifests),
             tuple(self._pools.origins),
@@ -264,7 +266,7 @@ class _Migrating:
             tuple(self._ledger.carried),
             tuple(self._ledger.left),
             self._steps(differing, priced),
-            _with_before(told, bill.before),
+            _with_before(planned, bill.before),
             (*self._offer_notes(), *contents.assumed, *skipped_lines(contents.skipped), *self._notes),
         )
 

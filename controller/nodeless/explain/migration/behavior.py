@@ -133,7 +133,7 @@ def differences(
         templates: What the manifests say of pods.
         autoscaler: The flags of Cluster Autoscaler.
         labels: What labels of groups are called on nodes of pools.
-        concerned: Keys of the pods that would be placed anew.
+        concerned: Keys of the pods that would be placed anew, now or later.
         spread: Names of nodes whose group has several zones.
     """
     numbers: dict[Workload, int] = {}
@@ -144,13 +144,14 @@ def differences(
         shapes.setdefault(workload_of(pod), set()).add(pod.shape)
     found: dict[tuple[str, Workload, str], Difference] = {}
     for template in templates:
-        if template.workload in numbers:
-            made = [*_of_autoscaler(template, snapshot, autoscaler), *_of_karpenter(template)]
-            for code, reason, change, annotations in made:
-                entry = Difference(
-                    code, template.workload, numbers[template.workload], reason, change, annotations
-                )
-                found.setdefault((code, template.workload, ""), entry)
+        if (number := numbers.get(template.workload)) is None:
+            continue
+        made = [*_of_annotations(template), *_of_autoscaler(template, snapshot, autoscaler)]
+        for code, reason, change, annotations in made:
+            if annotations and _is_protected(template):
+                continue
+            entry = Difference(code, template.workload, number, reason, change, annotations)
+            found.setdefault((code, template.workload, ""), entry)
     for workload, of_workload in shapes.items():
         for shape in of_workload:
             for selected in _selected(shape):
@@ -219,10 +220,17 @@ _PROTECT = {DO_NOT_DISRUPT: "true"}
 _ANNOTATE = f'annotate them {DO_NOT_DISRUPT}: "true" if they must not be moved'
 
 
-def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscaler) -> Iterator[_Found]:
-    """What only Cluster Autoscaler does or does not do."""
-    safe = str(template.annotations.get(_SAFE, "")).lower()
-    if safe == "false":
+def _is_protected(template: Template) -> bool:
+    return str(template.annotations.get(DO_NOT_DISRUPT, "")).lower() == "true"
+
+
+def _safe_to_evict(template: Template) -> str:
+    return str(template.annotations.get(_SAFE, "")).lower()
+
+
+def _of_annotations(template: Template) -> Iterator[_Found]:
+    """What annotations say to other autoscalers only."""
+    if _safe_to_evict(template) == "false":
         yield (
             "SafeToEvict",
             f'the annotation {_SAFE}: "false" keeps them where they are; nodeless does not read it',
@@ -236,9 +244,20 @@ def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscale
             "nothing, or start them later",
             {},
         )
+    if str(template.annotations.get(DO_NOT_EVICT, "")).lower() == "true":
+        yield (
+            "DoNotEvict",
+            f"{DO_NOT_EVICT} is a name of v1alpha5: nodeless reads it, but in v1 it is {DO_NOT_DISRUPT}",
+            f'annotate them {DO_NOT_DISRUPT}: "true" as well',
+            _PROTECT,
+        )
+
+
+def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscaler) -> Iterator[_Found]:
+    """What only Cluster Autoscaler does or does not do."""
     if not autoscaler.found:
         return
-    if safe not in ("true", "false"):
+    if _safe_to_evict(template) not in ("true", "false"):
         local = _local_volumes(template)
         if autoscaler.skips_local_storage and local:
             yield (
@@ -283,16 +302,6 @@ def _of_autoscaler(template: Template, snapshot: Snapshot, autoscaler: Autoscale
             "pending",
             "a CapacityBuffer (autoscaling.x-k8s.io/v1beta1) keeps the same room without pods",
             {},
-        )
-
-
-def _of_karpenter(template: Template) -> Iterator[_Found]:
-    if str(template.annotations.get(DO_NOT_EVICT, "")).lower() == "true":
-        yield (
-            "DoNotEvict",
-            f"{DO_NOT_EVICT} is a name of v1alpha5: nodeless reads it, but in v1 it is {DO_NOT_DISRUPT}",
-            f'annotate them {DO_NOT_DISRUPT}: "true" as well',
-            _PROTECT,
         )
 
 

@@ -2,8 +2,9 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nodeless.explain.migration.autoscaler import Autoscaler
 from nodeless.explain.migration.behavior import Difference
@@ -13,7 +14,14 @@ from nodeless.model.workloads import Workload
 
 #: The file of the manifests, as the commands name it.
 FILE = "pools.yaml"
-_PATCHED = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
+#: Where workloads have their pod template that may be changed.
+_TEMPLATES = {
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "DaemonSet"),
+        ("spec", "template"),
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
 _NONE = "nothing to undo"
 _OWN_VALUES = "--values values.yaml"
 _REUSED_VALUES = (
@@ -129,34 +137,46 @@ def _protect(differing: Iterable[Difference]) -> Iterator[Step]:
     for entry in differing:
         if entry.annotations and entry.code in ("SafeToEvict", "DoNotEvict"):
             patches.setdefault(entry.workload, {}).update(entry.annotations)
-    commands, undo = [], []
+    commands, undo, by_hand = [], [], []
     for workload, annotations in sorted(patches.items()):
-        made = _annotate(workload, annotations)
-        commands += made[0]
-        undo += made[1]
-    if commands:
+        if there := _annotating(workload):
+            commands.append(f"{there} {' '.join(f'{key}={value}' for key, value in annotations.items())}")
+            undo.append(f"{there} {' '.join(f'{key}-' for key in annotations)}")
+        elif workload.kind in _TEMPLATES:
+            commands.append(_patch(workload, {"metadata": {"annotations": annotations}}))
+            undo.append(_patch(workload, {"metadata": {"annotations": dict.fromkeys(annotations)}}))
+        else:
+            by_hand.append(str(workload))
+    if commands or by_hand:
         yield Step(
-            "Carry over the annotations that keep pods where they are",
+            f"Carry over the annotations that keep pods where they are{_by_hand(by_hand)}",
             tuple(commands),
             "kubectl describe pod: the annotation is on the pods",
-            tuple(undo),
+            tuple(undo) or ("the old annotations, where the pods are created",),
             "a changed pod template restarts the pods of a workload; do it when they may restart",
         )
 
 
-def _annotate(workload: Workload, annotations: dict[str, str]) -> tuple[list[str], list[str]]:
-    kind, name = workload.kind.lower(), workload.name
-    if workload.kind not in _PATCHED:
-        pairs = [f"{key}={value}" for key, value in annotations.items()]
-        there = f"kubectl -n {workload.namespace} annotate {kind} {name}"
-        return [f"{there} {' '.join(pairs)}"], [f"{there} {' '.join(f'{key}-' for key in annotations)}"]
-    there = f"kubectl -n {workload.namespace} patch {kind} {name} --type merge -p"
-    patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-    back = {"spec": {"template": {"metadata": {"annotations": dict.fromkeys(annotations)}}}}
-    return (
-        [f"{there} {shlex.quote(json.dumps(patch, separators=(',', ':')))}"],
-        [f"{there} {shlex.quote(json.dumps(back, separators=(',', ':')))}"],
-    )
+def _annotating(workload: Workload) -> str:
+    """The command that annotates pods whose template cannot be changed; empty for any other kind."""
+    there = f"kubectl -n {workload.namespace} annotate"
+    return {
+        "Pod": f"{there} pod {workload.name}",
+        "Job": f"{there} pods -l job-name={workload.name}",
+    }.get(workload.kind, "")
+
+
+def _patch(workload: Workload, template: Mapping[str, Any]) -> str:
+    """The command that changes the pod template of a workload."""
+    change: Mapping[str, Any] = template
+    for member in reversed(_TEMPLATES[workload.kind]):
+        change = {member: change}
+    there = f"kubectl -n {workload.namespace} patch {workload.kind.lower()} {workload.name}"
+    return f"{there} --type merge -p {shlex.quote(json.dumps(change, separators=(',', ':')))}"
+
+
+def _by_hand(workloads: Sequence[str]) -> str:
+    return f"; by hand, where the pods are created: {listed(workloads)}" if workloads else ""
 
 
 def _reselect(differing: Iterable[Difference]) -> Iterator[Step]:
@@ -166,30 +186,21 @@ def _reselect(differing: Iterable[Difference]) -> Iterator[Step]:
         if entry.code != "GroupLabel":
             continue
         workload = entry.workload
-        if entry.reselect is None or workload.kind not in _PATCHED:
+        if entry.reselect is None or workload.kind not in _TEMPLATES:
             by_hand.append(str(workload))
             continue
-        there = (
-            f"kubectl -n {workload.namespace} patch {workload.kind.lower()} {workload.name} --type merge -p"
-        )
         (old, before), (new, after) = entry.reselect.old, entry.reselect.new
-        commands.append(f"{there} {_selecting({old: None, new: after})}")
-        undo.append(f"{there} {_selecting({old: before, new: None})}")
+        commands.append(_patch(workload, {"spec": {"nodeSelector": {old: None, new: after}}}))
+        undo.append(_patch(workload, {"spec": {"nodeSelector": {old: before, new: None}}}))
     if not commands and not by_hand:
         return
-    more = f"; by hand, where the pods are created: {listed(by_hand)}" if by_hand else ""
     yield Step(
-        f"Have pods select pools instead of groups{more}",
+        f"Have pods select pools instead of groups{_by_hand(by_hand)}",
         tuple(commands),
         "kubectl get nodeclaims: claims for these pods, which restart on the nodes of pools",
         tuple(undo) or ("the old value, where the pods are created",),
         "a changed pod template restarts the pods of a workload",
     )
-
-
-def _selecting(selector: dict[str, str | None]) -> str:
-    patch = {"spec": {"template": {"spec": {"nodeSelector": selector}}}}
-    return shlex.quote(json.dumps(patch, separators=(",", ":")))
 
 
 def _install() -> Step:
