@@ -97,3 +97,13 @@ def a_scaling_group(**members):
         **members,
     }
     return {"AutoScalingGroups": [group]}
+
+
+def an_autoscaler(*flags):
+    container = {"name": "ca", "image": "autoscaling/cluster-autoscaler:v1.36.0", "args": list(flags)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "ca", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }

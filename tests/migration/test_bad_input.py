@@ -9,8 +9,11 @@ from tests.migration.running import (
     a_nodegroup,
     a_scaling_group,
     a_template,
+    an_autoscaler,
+    left_of,
     migrate,
     migration,
+    pools_of,
     written,
 )
 
@@ -94,6 +97,52 @@ def test_the_scaling_group_of_a_managed_group_alone(tmp_path):
     tags = [{"Key": "eks:nodegroup-name", "Value": "web"}]
     path = written(tmp_path, "g.json", a_scaling_group(Tags=tags))
     assert "aws eks describe-nodegroup --nodegroup-name web" in refused(path)
+
+
+def test_groups_that_are_not_migrated_keep_no_other_from_being_read(tmp_path):
+    tags = {
+        "workers": {"k8s.io/cluster-autoscaler/enabled": "true", "kubernetes.io/cluster/shop": "owned"},
+        "bastion": {},
+        "eks-pay": {"eks:nodegroup-name": "pay", "eks:cluster-name": "pay"},
+    }
+    groups = [
+        a_scaling_group(
+            AutoScalingGroupName=name,
+            Tags=[{"Key": key, "Value": value} for key, value in of_group.items()],
+            LaunchTemplate={"LaunchTemplateId": "lt-1" if name == "workers" else "lt-9", "Version": "1"},
+        )["AutoScalingGroups"][0]
+        for name, of_group in tags.items()
+    ]
+    flag = "--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled"
+    made = migration(
+        written(tmp_path, "groups.json", {"AutoScalingGroups": groups}),
+        written(tmp_path, "template.json", a_template()),
+        written(tmp_path, "ca.yaml", an_autoscaler(flag)),
+        "--role",
+        "nodes",
+    )
+    assert [one["from"] for one in made["origins"]] == ["AutoScalingGroup/workers"]
+    assert "the group" in left_of(made, "AutoScalingGroup/bastion")
+
+
+def test_groups_of_other_clusters_stay_as_they_are(tmp_path):
+    tags = [{"Key": "eks:nodegroup-name", "Value": "pay"}, {"Key": "eks:cluster-name", "Value": "pay"}]
+    files = [
+        written(tmp_path, "web.json", a_nodegroup()),
+        written(tmp_path, "groups.json", a_scaling_group(AutoScalingGroupName="eks-pay", Tags=tags)),
+    ]
+    made = migration(*files)
+    assert list(pools_of(made)) == ["web"]
+    reason = left_of(made, "AutoScalingGroup/eks-pay")["the group"]["reason"]
+    assert "belongs to the cluster pay, of which the input has nothing else" in reason
+
+
+def test_the_same_group_twice_is_one_and_two_versions_of_it_are_a_fault(tmp_path):
+    once, again = written(tmp_path, "a.json", a_nodegroup()), written(tmp_path, "b.json", a_nodegroup())
+    assert list(pools_of(migration(once, again))) == ["web"]
+    other = written(tmp_path, "c.json", a_nodegroup(diskSize=99))
+    said = refused(once, again, other)
+    assert f"{other}: nodegroup/web is in {once}, too, and differs; hint: give the newest answer" in said
 
 
 def test_members_of_another_type(tmp_path):

@@ -11,6 +11,7 @@ from tests.migration.running import (
     a_nodegroup,
     a_scaling_group,
     a_template,
+    an_autoscaler,
     carried_of,
     classes_of,
     faults_of,
@@ -325,16 +326,6 @@ def test_a_scale_down_that_is_off_is_a_budget_of_no_node(tmp_path):
     made = alone(tmp_path, a_nodegroup(), deployment)
     budgets = pools_of(made)["web"]["spec"]["disruption"]["budgets"]
     assert budgets == [{"nodes": "0", "reasons": ["Empty", "Underutilized"]}]
-
-
-def an_autoscaler(*flags):
-    container = {"name": "ca", "image": "autoscaling/cluster-autoscaler:v1.36.0", "args": list(flags)}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "ca", "namespace": "kube-system"},
-        "spec": {"template": {"spec": {"containers": [container]}}},
-    }
 
 
 def test_sizes_of_the_flags_bound_the_pool_and_those_of_the_group_come_back(tmp_path):

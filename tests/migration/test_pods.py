@@ -11,6 +11,7 @@ from tests.migration.running import (
     a_nodegroup,
     a_scaling_group,
     a_template,
+    an_autoscaler,
     faults_of,
     left_of,
     migrate,
@@ -82,12 +83,6 @@ def a_pod(name, **spec):
         },
         "spec": {"containers": [container], **spec},
     }
-
-
-def an_autoscaler(*flags):
-    container = {"name": "ca", "image": "cluster-autoscaler:v1", "args": list(flags)}
-    spec = {"template": {"spec": {"containers": [container]}}}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "ca"}, "spec": spec}
 
 
 def with_pods(folder, *objects):

@@ -5,12 +5,14 @@ and `describe-scheduled-actions`, `aws ec2 describe-launch-template-versions` an
 `aws eks describe-cluster`.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodeless.explain.migration.ledger import BadAnswer, shown
 
+_OWNER = "kubernetes.io/cluster/"
 _HINT = "hint: give the output of the AWS CLI unchanged"
 #: What each answer holds, by the member that says which one it is.
 COMMANDS = {
@@ -42,6 +44,7 @@ class Answers:
 
     objects: dict[str, list[Placed]] = field(default_factory=dict)
     """By the member of the answer that they were in."""
+    _known: set[str] = field(default_factory=set)
 
     def add(self, document: Mapping[str, Any], place: str) -> None:
         """Take in an answer. Raises BadAnswer."""
@@ -55,7 +58,11 @@ class Answers:
                     raise BadAnswer(
                         f"{place}: {member} contains an item that is not an object: {shown(item)}; {_HINT}"
                     )
-                self.objects.setdefault(member, []).append(Placed(place, item))
+                # An object of two answers, of all groups and of one of them, is one.
+                text = f"{member} {json.dumps(item, sort_keys=True)}"
+                if text not in self._known:
+                    self._known.add(text)
+                    self.objects.setdefault(member, []).append(Placed(place, item))
             if not listed:
                 raise BadAnswer(f"{place}: {member} is empty; hint: is the region of {command} right?")
 
@@ -71,6 +78,12 @@ class Answers:
             for subnet in self.of("Subnets")
             if subnet.name("SubnetId") and subnet.name("AvailabilityZone")
         }
+
+    @property
+    def clusters(self) -> set[str]:
+        """Names of the clusters that the input is about; empty: it does not say."""
+        named = {group.name("clusterName") for group in self.of("nodegroup")}
+        return (named | {cluster.name("name") for cluster in self.of("cluster")}) - {""}
 
     def scaling_groups_of(self, cluster: str, nodegroup: str, names: list[str]) -> list[Placed]:
         """The scaling groups that EKS keeps for a managed node group, by name or by EKS's own tags."""
@@ -92,6 +105,12 @@ def is_answer(document: Any) -> bool:
         and "kind" not in document
         and any(name in document for name in COMMANDS)
     )
+
+
+def clusters_of(tags: Mapping[str, str]) -> set[str]:
+    """The clusters whose nodes a scaling group with these tags has; empty: they do not say."""
+    owners = {key.removeprefix(_OWNER) for key in tags if key.startswith(_OWNER)}
+    return owners | ({tags["eks:cluster-name"]} if tags.get("eks:cluster-name") else set())
 
 
 def tags_of(group: Placed) -> dict[str, str]:
