@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nodeless.cli.main import app
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from tests.migration.running import (
     INPUT,
     a_nodegroup,
@@ -197,6 +198,21 @@ def test_types_by_attributes_are_requirements(tmp_path):
     assert pool["spec"]["limits"] == {"nodes": "4"}
     lost = left_of(made, "LaunchTemplate/workers:1")
     assert lost["LaunchTemplateData.InstanceRequirements.MemoryGiBPerVCpu"]["matters"]
+
+
+@pytest.mark.parametrize(
+    ("given", "operator", "metal"),
+    [({}, "In", False), ({"BareMetal": "excluded"}, "In", False), ({"BareMetal": "required"}, "NotIn", True)],
+)
+def test_bare_metal_is_left_out_in_every_size_unless_it_is_allowed(tmp_path, given, operator, metal):
+    attributes = {"VCpuCount": {"Min": 2}, "MemoryMiB": {"Min": 4096}, **given}
+    template = a_template(InstanceRequirements=attributes)
+    del template["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"]
+    made = alone(tmp_path, template, a_scaling_group(), options=("--role", "nodes"))
+    found, values = requirement(pools_of(made)["workers"], "karpenter.k8s.aws/instance-hypervisor")
+    assert found == operator
+    allowed = [one.name for one in bundled_catalog().facts if (one.hypervisor in values) == (found == "In")]
+    assert {"metal" in name for name in allowed} == {metal}
 
 
 def mixed(*overrides):

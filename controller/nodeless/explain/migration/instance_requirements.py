@@ -14,9 +14,9 @@ from nodeless.model.labels import (
     INSTANCE_FAMILY,
     INSTANCE_GENERATION,
     INSTANCE_GPU_COUNT,
+    INSTANCE_HYPERVISOR,
     INSTANCE_LOCAL_NVME,
     INSTANCE_MEMORY,
-    INSTANCE_SIZE,
     INSTANCE_TYPE,
 )
 
@@ -24,7 +24,8 @@ Term = dict[str, Any]
 _NO_LABEL = "instance types have no label for it; hint: name types or families in the pool's requirements"
 #: As EC2 counts them: families of which a newer one is sold.
 _OLDEST_CURRENT = 4
-_METAL = ["metal", "metal-16xl", "metal-24xl", "metal-32xl", "metal-48xl"]
+#: What bare metal has none of, whatever its sizes are called.
+_HYPERVISORS = ["nitro", "xen"]
 _MAKERS = {"intel": "intel", "amd": "amd", "amazon-web-services": "aws"}
 
 
@@ -114,15 +115,15 @@ def _kinds(members: Members) -> Iterator[Term]:
     """Bare metal and burstable types, which EC2 leaves out unless they are allowed."""
     metal = members.text("BareMetal") or "excluded"
     if metal == "excluded":
-        yield _in(INSTANCE_SIZE, _METAL, "NotIn")
+        yield _in(INSTANCE_HYPERVISOR, _HYPERVISORS)
     elif metal == "required":
-        yield _in(INSTANCE_SIZE, _METAL)
+        yield _in(INSTANCE_HYPERVISOR, _HYPERVISORS, "NotIn")
     burstable = members.text("BurstablePerformance") or "excluded"
     if burstable == "excluded":
         yield _in(INSTANCE_CATEGORY, ["t"], "NotIn")
     elif burstable == "required":
         yield _in(INSTANCE_CATEGORY, ["t"])
-    for name, key in (("BareMetal", INSTANCE_SIZE), ("BurstablePerformance", INSTANCE_CATEGORY)):
+    for name, key in (("BareMetal", INSTANCE_HYPERVISOR), ("BurstablePerformance", INSTANCE_CATEGORY)):
         if name in members:
             members.ledger.carry(members.source, members.path(name), f"NodePool requirement {key}")
 
