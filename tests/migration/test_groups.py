@@ -136,6 +136,19 @@ def test_disks_metadata_options_security_groups_role_and_image_are_carried_over(
     assert classes_of(shop)["web"]["spec"]["amiSelectorTerms"] == [{"alias": "al2023@v20250920"}]
 
 
+def test_a_disk_of_the_images_size_is_listed_and_the_others_are_kept(tmp_path):
+    disks = [
+        {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True, "VolumeType": "gp3"}},
+        {"DeviceName": "/dev/xvdb", "Ebs": {"VolumeSize": 100}},
+    ]
+    made = scaling(tmp_path, BlockDeviceMappings=disks)
+    assert classes_of(made)["workers"]["spec"]["blockDeviceMappings"] == [
+        {"deviceName": "/dev/xvdb", "ebs": {"volumeSize": "100Gi"}}
+    ]
+    lost = left_of(made, "LaunchTemplate/workers:1")["LaunchTemplateData.BlockDeviceMappings[0].Ebs"]
+    assert "hint: add the device with a volumeSize" in lost["reason"]
+
+
 @pytest.mark.parametrize(
     ("kind", "release", "alias"),
     [

@@ -39,6 +39,10 @@ _IGNORED = {
     "SecondaryInterfaces": _NO_FIELD,
     "Operator": "says which AWS service manages the template",
 }
+_NO_SIZE = (
+    "the size is that of the image's snapshot, but blockDeviceMappings needs one; "
+    "hint: add the device with a volumeSize"
+)
 _WITHOUT_EFFECT = {"EbsOptimized": "current types are optimized for EBS by default"}
 _METADATA = {
     "HttpTokens": "httpTokens",
@@ -257,6 +261,9 @@ def _read_disks(data: Members, found: Launch) -> None:
         ebs = mapping.below("Ebs")
         mapping.close()
         if ebs is None:
+            continue
+        if "VolumeSize" not in ebs and "SnapshotId" not in ebs:
+            mapping.ledger.leave(mapping.source, mapping.path("Ebs"), mapping.read("Ebs"), _NO_SIZE)
             continue
         made = {
             mine: value for name, mine in _EBS.items() if (value := ebs.take(name, f"{to}.ebs")) is not None
