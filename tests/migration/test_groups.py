@@ -236,6 +236,18 @@ def mixed(*overrides):
     return group
 
 
+def test_types_of_an_override_with_a_template_of_its_own_are_for_another_pool(tmp_path):
+    own = {"LaunchTemplateId": "lt-arm", "Version": "1"}
+    arm = {"InstanceType": "m6g.large", "LaunchTemplateSpecification": own}
+    made = alone(
+        tmp_path, a_template(), mixed({"InstanceType": "m5.large"}, arm), options=("--role", "nodes")
+    )
+    types = requirement(pools_of(made)["workers"], "node.kubernetes.io/instance-type")
+    assert types == ("In", ["m5.large"])
+    lost = left_of(made, "AutoScalingGroup/workers")
+    assert lost["MixedInstancesPolicy.LaunchTemplate.Overrides[1].InstanceType"]["value"] == "m6g.large"
+
+
 def test_attributes_of_an_override_take_the_place_of_the_templates_type(tmp_path):
     first = {"InstanceRequirements": {"VCpuCount": {"Min": 4}, "MemoryMiB": {"Min": 8192}}}
     second = {"InstanceRequirements": {"VCpuCount": {"Min": 16}, "MemoryMiB": {"Min": 8192}}}

@@ -34,6 +34,8 @@ WARM = "instances are launched when pods need them; hint: a CapacityBuffer keeps
 _BALANCERS = (
     "instances are not registered by the group; hint: the AWS Load Balancer Controller registers pods"
 )
+_OWN_TEMPLATE = ("LaunchTemplateSpecification", "ImageId")
+_ONE_TEMPLATE = "one pool has one template; hint: a second pool with a node class of its own"
 _HEALTH = "the controller watches nodes and EC2's status checks"
 _SPREAD = "nodes are launched in the zones that pods require; hint: topologySpreadConstraints on the zone"
 _STRATEGY = "nodeless buys the cheapest of the allowed types; for spot, EC2's capacity counts as well"
@@ -138,10 +140,13 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
     launch = read_template(template_of(reference, answers, group.subject), ledger)
     ledger.carry(group.subject, mixed.path("LaunchTemplate"), "EC2NodeClass")
     types: list[str] = []
+    apart: list[str] = []
     attributes: Members | None = None
     for override in template.each("Overrides"):
-        to = f"{REQUIREMENT}node.kubernetes.io/instance-type"
-        if kind := override.text("InstanceType", to):
+        if any(name in override for name in _OWN_TEMPLATE):
+            # An image of another architecture, often: the pool's own cannot start on such a type.
+            apart.append(override.text("InstanceType"))
+        elif kind := override.text("InstanceType", f"{REQUIREMENT}node.kubernetes.io/instance-type"):
             types.append(kind)
         if attributes is None:
             attributes = override.below("InstanceRequirements")
@@ -151,19 +156,16 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
                 "InstanceRequirements",
             )
         override.leave("pods are packed by what they request: a node has no weight", "WeightedCapacity")
-        override.leave(
-            "one pool has one template; hint: a second pool with a node class of its own",
-            "LaunchTemplateSpecification",
-            "ImageId",
-        )
+        if any(name in override for name in _OWN_TEMPLATE):
+            override.leave(_ONE_TEMPLATE, "InstanceType", *_OWN_TEMPLATE)
         override.close()
     template.close()
     if attributes is not None:
         # Attributes of an override take the place of what the template says.
         launch.instance_requirements = attributes
-    elif not types and launch.instance_type:
+    elif not types and not apart and launch.instance_type:
         types = [launch.instance_type]
-    _take_types(group, types, launch)
+    _take_types(group, types or [kind for kind in apart if kind], launch)
     distribution = mixed.below("InstancesDistribution")
     if distribution is not None:
         _read_distribution(distribution, group)
