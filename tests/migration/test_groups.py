@@ -248,6 +248,39 @@ def test_types_of_an_override_with_a_template_of_its_own_are_for_another_pool(tm
     assert lost["MixedInstancesPolicy.LaunchTemplate.Overrides[1].InstanceType"]["value"] == "m6g.large"
 
 
+def test_a_group_with_the_name_of_a_pool_gets_another_name(tmp_path):
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "web"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "web"},
+                    "requirements": [],
+                }
+            }
+        },
+    }
+    node_class = {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "web"},
+        "spec": {
+            "role": "nodes",
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": [{"id": "subnet-0123456789abcdef0"}],
+            "securityGroupSelectorTerms": [{"id": "sg-0123456789abcdef0"}],
+        },
+    }
+    made = alone(tmp_path, a_nodegroup(), pool, node_class)
+    assert {one["pool"]: one["from"] for one in made["origins"]} == {
+        "web": "NodePool/web",
+        "web-2": "nodegroup/web",
+    }
+    assert sorted(classes_of(made)) == ["web", "web-2"]
+
+
 def test_attributes_of_an_override_take_the_place_of_the_templates_type(tmp_path):
     first = {"InstanceRequirements": {"VCpuCount": {"Min": 4}, "MemoryMiB": {"Min": 8192}}}
     second = {"InstanceRequirements": {"VCpuCount": {"Min": 16}, "MemoryMiB": {"Min": 8192}}}

@@ -20,6 +20,7 @@ from nodeless.cli.commands.migration_input import (
 from nodeless.cli.commands.output import TABLE, refuse_faults
 from nodeless.cli.commands.terms import refuse, remark
 from nodeless.cli.manifests.documents import BadManifests, FaultLine
+from nodeless.cli.manifests.members import metadata_of
 from nodeless.cli.manifests.reading import FileContents, read_documents
 from nodeless.cli.manifests.skipped import skipped_lines
 from nodeless.cloudprovider.aws.catalog_file import CatalogFile
@@ -112,7 +113,10 @@ def migration_of(options: Options, sold: CatalogFile) -> Migration:
     autoscaler = given.autoscaler(ledger)
     read = read_groups(given.answers, autoscaler, ledger)
     sizes = type_sizes(sold)
-    made = propose(read.served, autoscaler, sizes, ledger, role=options.role, any_type=options.any_type)
+    names = {str(metadata_of(document.value).get("name")) for document in given.pools}
+    made = propose(
+        read.served, autoscaler, sizes, ledger, role=options.role, any_type=options.any_type, names=names
+    )
     _end_with([*given.faults, *read.faults, *made.faults], options.output)
     pools = _with_karpenter(given, made, options, ledger)
     if not pools.manifests:
@@ -121,7 +125,7 @@ def migration_of(options: Options, sold: CatalogFile) -> Migration:
             "describe-nodegroup or "
             "aws autoscaling describe-auto-scaling-groups, or the pools of Karpenter"
         )
-    wider = [] if options.any_type else _wider(read.served, autoscaler, sizes, options)
+    wider = [] if options.any_type else _wider(read.served, autoscaler, sizes, options, names)
     return _Migrating(given, autoscaler, pools, ledger, sold, options).result(wider)
 
 
@@ -131,10 +135,15 @@ def type_sizes(sold: CatalogFile) -> dict[str, TypeSize]:
 
 
 def _wider(
-    groups: Iterable[NodeGroup], autoscaler: Autoscaler, sizes: Mapping[str, TypeSize], options: Options
+    groups: Iterable[NodeGroup],
+    autoscaler: Autoscaler,
+    sizes: Mapping[str, TypeSize],
+    options: Options,
+    names: Iterable[str],
 ) -> list[Manifest]:
     """The same with any current type; of no account, for it is one figure and no proposal."""
-    return propose(groups, autoscaler, sizes, Ledger(), role=options.role, any_type=True).manifests
+    made = propose(groups, autoscaler, sizes, Ledger(), role=options.role, any_type=True, names=names)
+    return made.manifests
 
 
 def _end_with(faults: Sequence[str], output: str) -> None:
@@ -179,16 +188,6 @@ def _with_karpenter(given: MigrationInput, made: Proposals, options: Options, le
         ledger.carry(subject, "spec", f"{manifest['kind']}/{manifest['metadata'].get('name')}")
         if manifest["kind"] == "NodePool":
             origins.append((str(manifest["metadata"].get("name")), subject))
-            renamed.setdefault(subject.partition("/")[2], str(manifest["metadata"].get("name")))
-    names = {manifest["metadata"]["name"] for manifest in made.manifests if manifest["kind"] == "NodePool"}
-    twice = sorted(
-        names & {pool for pool, origin in origins if not origin.startswith(("nodegroup/", "Auto"))}
-    )
-    if twice:
-        refuse(
-            f"a group and a pool have the same name {twice[0]}; hint: rename the pool, or migrate them one "
-            f"by one"
-        )
     older = any(PROVISIONER.describes(document.value) for document in given.pools)
     groups = [proposal.group for proposal in made.proposals]
     proposed = [*made.manifests, *result.manifests]

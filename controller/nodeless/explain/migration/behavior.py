@@ -95,7 +95,7 @@ class PoolLabels:
     """What labels of groups are called on nodes of pools.
 
     Attributes:
-        pools: The pool of each group or Provisioner, by its name.
+        pools: The pool of each group, by its name; that of a Provisioner is called like it.
         own: Keys of labels that pools have of their own: pods may go on asking for them.
     """
 
@@ -110,6 +110,8 @@ class PoolLabels:
         """What the label of pools has for the value of a group's label."""
         new = self.key(key)
         if new == key:
+            return old
+        if key == PROVISIONER_NAME:
             return old
         return self.pools.get(old, old) if new == NODE_POOL else _CAPACITY.get(old, old)
 

@@ -79,6 +79,7 @@ def propose(
     *,
     role: str = "",
     any_type: bool = False,
+    names: Iterable[str] = (),
 ) -> Proposals:
     """A pool for each group.
 
@@ -89,9 +90,10 @@ def propose(
         ledger: The account of what is carried over.
         role: IAM role for groups of which neither role nor instance profile is known.
         any_type: Allow all current types of the group's architecture instead of its own.
+        names: Those that pools and node classes have already.
     """
     found = Proposals()
-    taken: set[str] = set()
+    taken = set(names)
     for group in groups:
         unknown = [name for name in group.types if name not in sizes]
         if group.types and len(unknown) == len(group.types):
