@@ -216,6 +216,8 @@ def test_8_1_text_that_lost_its_indentation_is_no_yaml(tmp_path: Path) -> None:
         ("yn", "yn"),
         ("{on: 1, 2: two, 1.5: x, =: c}", {"true": 1, "2": "two", "1.5": "x", "=": "c"}),
         ("{<<: {b: 1, c: 2}, c: 3}", {"b": 1, "c": 3}),
+        ("{c: 3, <<: {b: 1, c: 2}}", {"b": 1, "c": 2}),
+        ("{b: 3, <<: [{b: 1}, {b: 2, c: 2}], c: 4}", {"b": 1, "c": 4}),
     ],
 )
 def test_scalars_are_what_kubectl_makes_of_them(text: str, read: Any) -> None:

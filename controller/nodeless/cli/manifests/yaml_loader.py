@@ -2,8 +2,8 @@
 
 What is a string there is one here: dates, `12:30`, `=`. As there, `yes`, `on` and `y` are booleans, `017`
 and `0o17` octal numbers, `0189` and `2e5` decimal ones; binary values are the text they encode; keys are
-strings, whatever they look like. Unlike there, a key that is given twice is a fault: kubectl keeps the last,
-which nobody means.
+strings, whatever they look like; what `<<` takes over replaces members that stand before it. Unlike there, a
+key that is given twice is a fault: kubectl keeps the last, which nobody means.
 """
 
 import re
@@ -16,6 +16,7 @@ _TAG = "tag:yaml.org,2002:"
 _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP, _VALUE = (
     f"{_TAG}{name}" for name in ("bool", "int", "float", "null", "timestamp", "value")
 )
+_MERGE = f"{_TAG}merge"
 _INTEGER = re.compile(r"^[-+]?_*(?:0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$")
 #: Digits after a 0 that are no octal number are a decimal one, as `0089`: those of accounts, for example.
 _DECIMAL = re.compile(
@@ -38,14 +39,30 @@ class Loader(yaml.CSafeLoader):
         self._checked: set[yaml.Node] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put the members that `<<` takes over into a node, once its own are checked. Raises yaml.YAMLError.
+        """Put the members that `<<` takes over into its place, once a node's own are checked.
 
-        Afterwards a member that replaces one of them is there twice: what others take over is seen again.
+        Of two members of one key the last one counts. Raises yaml.YAMLError.
         """
-        if node not in self._checked:
-            self._checked.add(node)
-            _check_keys(node)
-        super().flatten_mapping(node)
+        if node in self._checked:
+            return
+        self._checked.add(node)
+        _check_keys(node)
+        node.value = [
+            member
+            for key, value in node.value
+            for member in (self._taken_over(value) if key.tag == _MERGE else [(key, value)])
+        ]
+
+    def _taken_over(self, node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+        """The members of an object, or of several, of which the first one has the last word."""
+        members: list[tuple[yaml.Node, yaml.Node]] = []
+        for below in reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(below, yaml.MappingNode):
+                problem = "<< takes over objects only"
+                raise yaml.constructor.ConstructorError(None, None, problem, below.start_mark)
+            self.flatten_mapping(below)
+            members += below.value
+        return members
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """The object of a node. Raises yaml.YAMLError."""
@@ -59,7 +76,7 @@ def _check_keys(node: yaml.MappingNode) -> None:
     """Raises yaml.YAMLError where a key is given twice, or is empty."""
     seen: set[str] = set()
     for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode) or key.tag == f"{_TAG}merge":
+        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
             continue
         if key.value in seen:
             problem = f"{key.value} is given twice"
