@@ -239,6 +239,35 @@ def test_a_claim_that_names_a_volume_of_the_files_is_planned_as_bound_to_it(file
     assert "persistent volume claim shop/bucket: planned as bound to its volume bucket" in made["notes"]
 
 
+@pytest.mark.parametrize(
+    ("start", "zones"), [(None, {"us-east-1c"}), (2, {"us-east-1c"}), (7, {"us-east-1a"})]
+)
+def test_a_member_of_a_stateful_set_gets_the_claim_of_its_name_that_is_there(file, start, zones):
+    """As after a scale-down, which leaves the claims: its node has to be in the zone of the volume."""
+    name = f"data-db-{2 if start == 2 else 0}"
+    zone = {"key": "topology.ebs.csi.aws.com/zone", "operator": "In", "values": ["us-east-1c"]}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {
+            "csi": {"driver": "ebs.csi.aws.com"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"storageClassName": "gp3", "volumeName": "pv"},
+    }
+    ordinals = {} if start is None else {"ordinals": {"start": start}}
+    data = {"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3"}}
+    stateful = a_workload("StatefulSet", "db", replicas=1, volumeClaimTemplates=[data], **ordinals)
+    made = report(file(node_pool(), stateful, volume, claim))
+    assert {zone for launch in made["launches"] for zone in launch["zones"]} == zones
+
+
 def test_a_claim_template_takes_the_place_of_a_volume_of_its_name(file):
     """Kubernetes' StatefulSet controller replaces the volume of the pod template."""
     claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3"}}

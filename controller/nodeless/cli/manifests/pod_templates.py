@@ -30,6 +30,7 @@ class PodSet:
         owner: (API version, kind, name) of what owns them, where it is not the object itself.
         renamed: (path in the template, path in the object) of members that stand elsewhere.
         scaling: Within which range their operator scales them, for the notes of a plan; empty: it does not.
+        first: The ordinal in the name of the first pod.
         remark: Why there are other pods than the object asks for, for the notes of a plan.
     """
 
@@ -42,6 +43,7 @@ class PodSet:
     owner: tuple[str, str, str] | None = None
     renamed: tuple[tuple[str, str], ...] = ()
     scaling: str = ""
+    first: int = 0
     remark: str = ""
 
 

@@ -29,6 +29,8 @@ from nodeless.cli.manifests.members import (
     Unusable,
     checked_number,
     group_of,
+    is_kind,
+    key_of,
     metadata_of,
     namespace_of,
 )
@@ -135,6 +137,7 @@ class _Reader:
         self._autoscaled = False
         self._made: list[Pod] = []
         self._pod_names: set[str] = set()
+        self._claims: set[str] = set()
         self._aliases: dict[Workload, Workload] = {}
         self._skipped: list[Skipped] = []
         self._notes: list[str] = []
@@ -162,6 +165,11 @@ class _Reader:
             f"{namespace_of(manifest)}/{metadata_of(manifest).get('name')}"
             for _, manifest in usable
             if manifest["kind"] == "Pod"
+        }
+        self._claims = set(base.volume_claims) | {
+            "/".join(key_of(manifest))
+            for _, manifest in usable
+            if is_kind(manifest, "", "PersistentVolumeClaim")
         }
         self._aliases = dict(alias for _, manifest in usable for alias in clusters_of(manifest))
         for document, manifest in self._scaled(usable):
@@ -339,7 +347,7 @@ class _Reader:
     def _make(self, manifest: dict[str, Any]) -> None:
         """The pods of a workload; where its parent or its children are there too, they are made once."""
         pod_sets = [one for one in pod_sets_of(manifest, self._mode) if not self._is_given(manifest, one)]
-        pods = list(pods_of(manifest, pod_sets, self._admission))
+        pods = list(pods_of(manifest, pod_sets, self._admission, self._claims))
         if _workload(manifest) in self._parents:
             return
         self._made += pods

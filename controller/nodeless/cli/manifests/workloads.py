@@ -1,6 +1,6 @@
 """The pods that workloads make, as if the API server had accepted them and no node had room."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +16,11 @@ from nodeless.cli.manifests.members import (
     list_at,
     managed_elsewhere,
     mapping_at,
+    member_below,
     metadata_of,
     name_of,
     namespace_of,
+    number_at,
     status_of,
 )
 from nodeless.cli.manifests.pod_rules import check_pod_spec, with_defaults_told
@@ -89,17 +91,38 @@ def pod_sets_of(manifest: Mapping[str, Any], mode: ReplicasMode = ReplicasMode.C
     return _own_sets(manifest) if _is_own(manifest) else shaped_sets(manifest)
 
 
-def pods_of(manifest: Mapping[str, Any], pod_sets: Iterable[PodSet], admission: Admission) -> Iterator[Pod]:
-    """The pods of a workload's sets, pending and refused by the scheduler. Raises Unusable."""
+def pods_of(
+    manifest: Mapping[str, Any],
+    pod_sets: Iterable[PodSet],
+    admission: Admission,
+    claims: Collection[str] = frozenset(),
+) -> Iterator[Pod]:
+    """The pods of a workload's sets, pending and refused by the scheduler. Raises Unusable.
+
+    `claims`: keys of the persistent volume claims that are there; one that is a pod's own is not made anew.
+    """
     kind, namespace = str(manifest["kind"]), namespace_of(manifest)
     api_version = KINDS[kind].api_version if _is_own(manifest) else str(manifest.get("apiVersion") or "")
     for pod_set in pod_sets:
         made = _pod(pod_set, namespace, admission)
         version, owning, name = pod_set.owner or (api_version, kind, name_of(manifest))
         owner = Owner(version, owning, name, uid=f"{owning}/{namespace}/{name}", controller=True)
-        for ordinal in range(pod_set.number):
+        for ordinal in range(pod_set.first, pod_set.first + pod_set.number):
             key = f"{pod_set.name}-{ordinal}"
-            yield replace(made, name=key, uid=f"{namespace}/{key}", owners=(owner,))
+            pod = replace(made, name=key, uid=f"{namespace}/{key}", owners=(owner,))
+            yield _with_own_claims(pod, pod_set, claims) if claims and pod_set.volume_claims else pod
+
+
+def _with_own_claims(pod: Pod, pod_set: PodSet, claims: Collection[str]) -> Pod:
+    """The pod with the claims of its name that are there, in the place of volumes that would be made."""
+    volumes = [metadata_of(template).get("name") for template in pod_set.volume_claims]
+    named = {volume: f"{volume}-{pod.name}" for volume in volumes}
+    own = {volume: claim for volume, claim in named.items() if f"{pod.namespace}/{claim}" in claims}
+    if not own:
+        return pod
+    made = tuple(pair for pair in pod.shape.ephemeral_volumes if pair[0] not in own)
+    shape = replace(pod.shape, claims=(*pod.shape.claims, *own.values()), ephemeral_volumes=made)
+    return replace(pod, shape=shape)
 
 
 def daemon_set_of(manifest: Mapping[str, Any], admission: Admission) -> DaemonSet:
@@ -155,7 +178,9 @@ def _own_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
     suspended = spec.get("suspend") is True or holder.get("suspend") is True
     remark = managed_elsewhere(holder, _JOB_CONTROLLER) if kind.replicas == "parallelism" else ""
     number = 0 if suspended or remark else number
-    return [PodSet(path, mapping_at(manifest, path), number, name, claims, remark=remark)]
+    given = spec.get("ordinals") is not None and manifest["kind"] == "StatefulSet"
+    first = number_at(member_below(spec, "spec", "ordinals"), "start", "spec.ordinals", 0) if given else 0
+    return [PodSet(path, mapping_at(manifest, path), number, name, claims, first=first, remark=remark)]
 
 
 def _left(manifest: Mapping[str, Any], holder: Mapping[str, Any], path: str, parallelism: int) -> int:
@@ -201,7 +226,7 @@ def _at_its_place(error: Unusable, renamed: Iterable[tuple[str, str]]) -> Unusab
 
 
 def _with_claims(pod_set: PodSet) -> Any:
-    """A StatefulSet's own volumes are made where its pods come up: they bind nothing.
+    """A StatefulSet's own volumes are made where its pods come up, so they bind nothing before.
 
     One with the name of a volume of the pod template takes its place, as Kubernetes' controller has it.
     """
