@@ -228,6 +228,41 @@ def test_bare_metal_is_left_out_in_every_size_unless_it_is_allowed(tmp_path, giv
     assert {"metal" in name for name in allowed} == {metal}
 
 
+GPU, ACCELERATOR = (f"karpenter.k8s.aws/instance-{kind}-count" for kind in ("gpu", "accelerator"))
+
+
+@pytest.mark.parametrize(
+    ("given", "terms", "lost"),
+    [
+        (
+            {"AcceleratorCount": {"Max": 0}},
+            {GPU: ("DoesNotExist", []), ACCELERATOR: ("DoesNotExist", [])},
+            [],
+        ),
+        ({"AcceleratorCount": {"Min": 2}}, {GPU: ("Gt", ["1"]), ACCELERATOR: None}, []),
+        ({"AcceleratorTypes": ["inference"]}, {ACCELERATOR: ("Gt", ["0"]), GPU: None}, []),
+        (
+            {"AcceleratorTypes": ["gpu", "inference"]},
+            {GPU: ("Gt", ["0"]), ACCELERATOR: None},
+            ["AcceleratorTypes"],
+        ),
+        ({"AcceleratorTypes": ["fpga"]}, {GPU: None, ACCELERATOR: None}, ["AcceleratorTypes"]),
+        ({"AcceleratorCount": {"Max": 4}}, {GPU: None, ACCELERATOR: None}, ["AcceleratorCount"]),
+        ({"AcceleratorManufacturers": ["nvidia"]}, {GPU: None}, ["AcceleratorManufacturers"]),
+    ],
+)
+def test_accelerators_are_required_as_far_as_labels_say_them(tmp_path, given, terms, lost):
+    attributes = {"VCpuCount": {"Min": 2}, "MemoryMiB": {"Min": 4096}, **given}
+    template = a_template(InstanceRequirements=attributes)
+    del template["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"]
+    made = alone(tmp_path, template, a_scaling_group(), options=("--role", "nodes"))
+    assert {key: requirement(pools_of(made)["workers"], key) for key in terms} == terms
+    left = left_of(made, "LaunchTemplate/workers:1")
+    assert [member for member, one in left.items() if "Accelerator" in member and one["matters"]] == [
+        f"LaunchTemplateData.InstanceRequirements.{name}" for name in lost
+    ]
+
+
 def mixed(*overrides):
     specification = {"LaunchTemplateId": "lt-1", "LaunchTemplateName": "workers", "Version": "$Latest"}
     template = {"LaunchTemplateSpecification": specification, "Overrides": list(overrides)}

@@ -26,6 +26,11 @@ _NO_LABEL = "instance types have no label for it; hint: name types or families i
 _OLDEST_CURRENT = 4
 #: What bare metal has none of, whatever its sizes are called.
 _HYPERVISORS = ["nitro", "xen"]
+_ACCELERATOR_KINDS = {"gpu": INSTANCE_GPU_COUNT, "inference": INSTANCE_ACCELERATOR_COUNT}
+_ACCELERATORS = f"NodePool requirements {INSTANCE_GPU_COUNT} and {INSTANCE_ACCELERATOR_COUNT}"
+_ONE_KIND = (
+    "requirements ask for one kind of accelerator, here the first that has a label; hint: a second pool"
+)
 _MAKERS = {"intel": "intel", "amd": "amd", "amazon-web-services": "aws"}
 
 
@@ -132,28 +137,40 @@ def _accelerators(members: Members) -> Iterator[Term]:
     """How many GPUs or accelerators; none unless they are asked for."""
     counts = members.below("AcceleratorCount")
     kinds = members.texts("AcceleratorTypes")
-    least = None if counts is None else counts.read("Min")
-    most = None if counts is None else counts.read("Max")
-    if counts is None and not kinds:
-        return
-    key = INSTANCE_GPU_COUNT if "gpu" in kinds or not kinds else INSTANCE_ACCELERATOR_COUNT
-    to = f"NodePool requirement {key}"
-    for name in ("AcceleratorCount", "AcceleratorTypes"):
-        if name in members:
-            members.ledger.carry(members.source, members.path(name), to)
+    least = None if counts is None else counts.number("Min")
+    most = None if counts is None else counts.number("Max")
     if most == 0:
+        for name in ("AcceleratorCount", "AcceleratorTypes"):
+            if name in members:
+                members.ledger.carry(members.source, members.path(name), _ACCELERATORS)
         yield {"key": INSTANCE_GPU_COUNT, "operator": "DoesNotExist"}
         yield {"key": INSTANCE_ACCELERATOR_COUNT, "operator": "DoesNotExist"}
-        return
-    yield _in(key, [str(max(int(least or 1), 1) - 1)], "Gt")
-    if most:
-        yield _in(key, [str(int(most) + 1)], "Lt")
+    elif least or kinds:
+        yield from _some_accelerators(members, kinds or ["gpu"], least or 1, most)
+    else:
+        members.leave(_NO_LABEL, "AcceleratorCount")
     members.leave(
         "name the accelerator by its label, for example karpenter.k8s.aws/instance-gpu-name",
         "AcceleratorManufacturers",
         "AcceleratorNames",
         "AcceleratorTotalMemoryMiB",
     )
+
+
+def _some_accelerators(members: Members, kinds: list[str], least: int, most: int | None) -> Iterator[Term]:
+    """At least one of the first kind that has a label; requirements cannot ask for one kind or another."""
+    key = next((_ACCELERATOR_KINDS[kind] for kind in kinds if kind in _ACCELERATOR_KINDS), None)
+    if key is None or len(kinds) > 1:
+        members.leave(_ONE_KIND if key else _NO_LABEL, "AcceleratorTypes")
+    if key is None:
+        members.leave(_NO_LABEL, "AcceleratorCount")
+        return
+    for name in ("AcceleratorCount", "AcceleratorTypes"):
+        if name in members:
+            members.ledger.carry(members.source, members.path(name), f"NodePool requirement {key}")
+    yield _in(key, [str(least - 1)], "Gt")
+    if most:
+        yield _in(key, [str(most + 1)], "Lt")
 
 
 def _disks(members: Members) -> Iterator[Term]:
