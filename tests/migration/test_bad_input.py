@@ -152,6 +152,13 @@ def test_members_of_another_type(tmp_path):
     assert f"{path}: nodegroup contains an item that is not an object: web" in refused(path)
 
 
+@pytest.mark.parametrize("resources", [5, {"autoScalingGroups": 5}, {"autoScalingGroups": [5]}])
+def test_scaling_groups_of_another_type_are_none(tmp_path, resources):
+    assert list(pools_of(migration(written(tmp_path, "web.json", a_nodegroup(resources=resources))))) == [
+        "web"
+    ]
+
+
 def test_every_fault_of_every_file_is_named_at_once(tmp_path):
     files = [
         raw(tmp_path, "cut.json", '{"nodegroup": {'),

@@ -265,7 +265,7 @@ def _flags(words: list[str]) -> list[tuple[str, str]]:
 
 
 def _read_flag(found: Autoscaler, name: str, value: str, source: str, ledger: Ledger) -> None:
-    member, is_on = f"--{name}", value.lower() not in ("false", "0")
+    member, is_on = f"--{name}", value.lower() not in ("false", "f", "0")
     pools = "NodePool spec.disruption"
     if name == "nodes" and (sizes := re.fullmatch(r"(\d+):(\d+):(.+)", value)):
         found.groups[sizes[3]] = (int(sizes[1]), int(sizes[2]))

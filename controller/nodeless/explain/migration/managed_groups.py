@@ -101,7 +101,8 @@ def scaling_names(answer: Placed) -> list[str]:
     """Names of the scaling groups that EKS keeps for a managed group."""
     resources = answer.value.get("resources")
     groups = resources.get("autoScalingGroups") if isinstance(resources, dict) else None
-    return [str(group.get("name")) for group in groups or () if isinstance(group, dict)]
+    listed = groups if isinstance(groups, list) else []
+    return [str(group.get("name")) for group in listed if isinstance(group, dict)]
 
 
 def _launch_of_managed(members: Members, answers: Answers, ledger: Ledger) -> Launch:
