@@ -330,6 +330,76 @@ def test_the_first_alternative_that_can_be_had_counts(sold, type_):
     assert bought(plan) == [type_]
 
 
+def product(name):
+    return f"device.attributes['{NVIDIA}'].productName == '{name}'"
+
+
+def first_available(*alternatives, name="gpu"):
+    """A request for the first of some alternatives: the selector and number of each."""
+    made = (
+        DeviceAlternative(f"alternative-{number}", NVIDIA, (selector,), count)
+        for number, (selector, count) in enumerate(alternatives)
+    )
+    return DeviceRequest(name, tuple(made))
+
+
+AN_A100, A_T4 = (product("NVIDIA A100-SXM4-40GB"), 1), (product("Tesla T4"), 1)
+
+
+@pytest.mark.parametrize("types", [(T4, A100), (A100, T4)])
+@pytest.mark.parametrize(
+    ("pinned", "type_"),
+    [(None, A100.name), (A100.name, A100.name), (T4.name, T4.name)],
+)
+def test_alternatives_of_as_many_devices_are_told_apart(types, pinned, type_):
+    selector = {INSTANCE_TYPE: pinned} if pinned else {}
+    claims = template(first_available(AN_A100, A_T4))
+    plan = planned(claiming(1, selector=selector), claims, types=types)
+    assert bought(plan) == [type_]
+
+
+@pytest.mark.parametrize(
+    "own", [needs(INSTANCE_TYPE, "In", T4_4.name), needs(INSTANCE_TYPE, "NotIn", A100.name, T4.name)]
+)
+@pytest.mark.parametrize("request_", [first_available(AN_A100, (A_T4[0], 2)), one(count=None)])
+def test_devices_that_no_pool_of_the_pod_sells_are_not_asked_for(own, request_):
+    """The pool has requirements of its own: types that it does not buy are no alternative."""
+    limited = pool("default", own)
+    types = (PLAIN, T4, A100, T4_4)
+    assert bought(planned(claiming(1), limited, template(request_), types=types)) == [T4_4.name]
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        {"taints": (Taint("dedicated", "NoSchedule", "research"),)},
+        {"replicas": 0},
+        {"deletion_timestamp": 1.0},
+    ],
+)
+def test_devices_of_a_pool_that_makes_no_node_for_the_pod_are_not_asked_for(closed):
+    seen = cluster(pool("research", **closed), claiming(1), template(first_available(AN_A100, (A_T4[0], 2))))
+    sold = {key: (A100,) if "research" in key else (PLAIN, T4_4) for key in seen.pools}
+    assert bought(solve(seen, sold, Policy(packing=LOWEST_PRICE))) == [T4_4.name]
+
+
+def test_devices_that_are_sold_only_where_the_pod_may_not_be_are_not_asked_for():
+    elsewhere = replace(A100, offerings=tuple(replace(each, zone="z2") for each in A100.offerings))
+    claims = template(first_available(AN_A100, (A_T4[0], 2)))
+    pod = claiming(1, selector={ZONE: "z1"})
+    assert bought(planned(pod, claims, types=(elsewhere, T4_4))) == [T4_4.name]
+
+
+@pytest.mark.parametrize(("taken", "type_"), [(range(8), [T4_4.name]), (range(7), [])])
+def test_an_alternative_that_only_a_full_node_has_is_not_waited_for(taken, type_):
+    there = [
+        gpu_node("there", A100),
+        *published("there", 8, taken=taken, productName="NVIDIA A100-SXM4-40GB"),
+    ]
+    claims = template(first_available(AN_A100, (A_T4[0], 2)))
+    assert bought(planned(claiming(1), claims, there, types=(PLAIN, T4_4))) == type_
+
+
 def test_all_devices_of_a_node_go_to_one_pod():
     plan = planned(claiming(2, "100m"), template(one(count=None)), types=(PLAIN, T4_4, A100))
     assert bought(plan) == ["g4dn.12xlarge"] * 2

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from nodeless.model.conditions import Condition
 from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
-from nodeless.model.requirements import Requirements
+from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint
 
@@ -120,6 +120,20 @@ class Pool:
     @property
     def name(self) -> str:
         return self.reference.name
+
+    @property
+    def offered(self) -> Requirements:
+        """Its requirements with its own name; the label of the other API generation never exists."""
+        own = self.reference.pool_label
+        other = NODE_POOL if own == PROVISIONER_NAME else PROVISIONER_NAME
+        labels = [
+            *self.requirements.values(),
+            *Requirements.from_labels(self.labels).values(),
+            Requirement(own, False, frozenset((self.name,))),
+        ]
+        if not any(requirement.key == other for requirement in labels):
+            labels.append(Requirement(other, False))
+        return Requirements(labels)
 
     def wants_the_same(self, other: "Pool") -> bool:
         """Whether two versions of a pool differ at most in what their status reports."""

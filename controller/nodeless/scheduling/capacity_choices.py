@@ -106,7 +106,7 @@ def _settle_running(cluster: SameCluster) -> Map[str, Pod]:
     snapshot, policy = cluster.snapshot, cluster.policy
     running = PodGroups()
     running.gather((key, pod) for key, pod in snapshot.pods.items() if _concerns(pod) and lost_work(pod))
-    volumes, devices = Volumes(snapshot), Devices(snapshot, cluster.catalog)
+    volumes, devices = Volumes(snapshot), Devices(snapshot, cluster.catalog, policy.pool_problems)
     zone_ids = ZoneIds(snapshot, policy.subnets)
     seen = zone_ids.in_snapshot()
     batch, _ = settle_pods(volumes, devices, list(running))

@@ -200,7 +200,7 @@ def _plan_of_pods(
 ) -> Plan:
     """The plan without the pods that are `failed`, which it refuses as said there."""
     faults: list[str] = []
-    volumes, devices = Volumes(snapshot), Devices(snapshot, catalog)
+    volumes, devices = Volumes(snapshot), Devices(snapshot, catalog, policy.pool_problems)
     batch, refusals = settle_pods(volumes, devices, to_place(snapshot, policy.now))
     batch = with_lost_work(zone_ids.in_pods(batch), snapshot.gang_sizes)
     nothing = 0.0 if policy.time_box else None

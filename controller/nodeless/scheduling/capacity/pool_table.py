@@ -16,13 +16,11 @@ from nodeless.model.labels import (
     HOSTNAME,
     INITIALIZED,
     NODE_NAME,
-    NODE_POOL,
-    PROVISIONER_NAME,
     REGISTERED,
 )
 from nodeless.model.min_values import least_values
 from nodeless.model.pods import DaemonSet, HostPort
-from nodeless.model.pools import PROVISIONER, Pool
+from nodeless.model.pools import Pool
 from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.taints import Taint, TaintEffect, Toleration, find_untolerated
 from nodeless.scheduling.capacity.diversity import most_possible, shortage
@@ -104,7 +102,7 @@ class PoolTable:
         self.pool = pool
         self.table = table
         self.meter = table.meter
-        self.offered = offered_requirements(pool)
+        self.offered = pool.offered
         self.wanted = least_values(self.offered)
         """What the pool's minValues ask for."""
         self.least = self.wanted if strict else ()
@@ -289,21 +287,6 @@ class PoolTable:
             if name != NODES:
                 limited[:, position] = column(capacities, name)
         return limited
-
-
-def offered_requirements(pool: Pool) -> Requirements:
-    """The pool's requirements with its own name; the label of the other API generation never exists."""
-    own, other = (
-        (PROVISIONER_NAME, NODE_POOL) if pool.reference.kind == PROVISIONER else (NODE_POOL, PROVISIONER_NAME)
-    )
-    labels = [
-        *pool.requirements.values(),
-        *Requirements.from_labels(pool.labels).values(),
-        Requirement(own, False, frozenset((pool.name,))),
-    ]
-    if not any(requirement.key == other for requirement in labels):
-        labels.append(Requirement(other, False))
-    return Requirements(labels)
 
 
 def bounded_limit(amount: int) -> int:

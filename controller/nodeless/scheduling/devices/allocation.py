@@ -288,6 +288,16 @@ def how_often(
     return MOST_OFTEN
 
 
+def is_free(
+    place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Sequence[Sequence[Selection]]
+) -> bool:
+    """Whether a place has devices for some claims now."""
+    try:
+        return Allocator(place).allocate(claimed, chosen) is not None
+    except ClaimError:
+        return False
+
+
 def _takes_any(pick: Pick) -> bool:
     """Whether others find less after a pick."""
     if pick.selection.alternative.admin:

@@ -32,16 +32,17 @@ from nodeless.model.pods import (
     PodShape,
 )
 from nodeless.model.requirements import IN, NOT_IN, Conflict, Requirement
-from nodeless.model.resources import Resources, add, fits
+from nodeless.model.resources import add
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.devices.allocation import ClaimError, how_often
+from nodeless.scheduling.devices.allocation import ClaimError, how_often, is_free
 from nodeless.scheduling.devices.groups import DevicePlace, counts_claims, driver_of, resource_of
 from nodeless.scheduling.devices.matching import Taken, common_room, free_for, parts_of, taken
 from nodeless.scheduling.devices.places import ALL_POOLS, POOL_LABELS, DevicePlaces, Pools, pool_of
+from nodeless.scheduling.devices.prices import TypePrices
 from nodeless.scheduling.devices.refusing import COMMON_TAKEN, NO_DEVICE, why_no_device, why_not_served
 from nodeless.scheduling.devices.selections import Chosen, Selection, combinations
 from nodeless.scheduling.devices.served_resources import Announced, Asked, ServedResources
-from nodeless.scheduling.pods.constraints import PodRequirements, UnschedulableReason, demand_of, together
+from nodeless.scheduling.pods.constraints import UnschedulableReason, together
 
 #: Prefix of the label that stands for a claim which several pods share.
 _SHARED = "resource-claim.nodeless.dev/"
@@ -51,30 +52,33 @@ _SHARED = "resource-claim.nodeless.dev/"
 class _Option:
     """Types and nodes of which a pod would take the same numbers of devices."""
 
+    numbers: Taken
     rank: int
     """Which of the combinations of alternatives it is; the first is asked for first."""
     chosen: Chosen
     types: dict[Pools, set[str]] = field(default_factory=dict)
     """Names of types, in some pools alone or in all."""
     price: float = float("inf")
-    """The least price of a type that would hold the pod; infinite: none does."""
+    """The least price of a type that the pod may get; infinite: it gets none."""
     nodes: set[str] = field(default_factory=set)
+    free: bool = False
+    """Whether one of the nodes has the devices for it now."""
 
 
 class Devices:
     """The devices of one cluster and its catalog, looked up for one solve."""
 
-    def __init__(self, snapshot: Snapshot, catalog: Catalog) -> None:
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, unusable: Collection[str] = ()) -> None:
+        """`unusable`: keys of pools that can make no node now."""
         self._snapshot = snapshot
         self._catalog = catalog
+        self._prices = TypePrices(snapshot, catalog, unusable)
         self._selections: dict[str, dict[Selection, None]] = {}
         """By resource of whole devices, who looks for them."""
         self._often: dict[str, tuple[tuple[ClaimedDevices, ...], Chosen]] = {}
         """By resource that says how often a claim fits, the claim."""
         self._sizes: dict[str, set[int]] = {}
         """By resource of capacity and counters, what claims take of it."""
-        self._sold: dict[Identity, tuple[Resources, float]] = {}
-        """By type, what its nodes have, and the least price of one."""
         self._places = DevicePlaces(snapshot, catalog)
         self._served = ServedResources(snapshot, catalog, self._places)
         self._amounts_of_places: dict[DevicePlace, dict[str, int]] = {}
@@ -245,11 +249,11 @@ class Devices:
             return UnschedulableReason(
                 RefusalCode.NO_DEVICE_FITS, why_not_served(resource, name, claimed, ways[0], places)
             )
-        numbers, best = self._best(options) if options else ((), _Option(0, ways[0]))
+        best = _best(options) if options else _Option((), 0, ways[0])
         if options:
-            self._ask(numbers, (claimed,), best.chosen)
-        self._served.note(resource, numbers, amount)
-        return numbers, self._terms_of_served(best, announced)
+            self._ask((claimed,), best)
+        self._served.note(resource, best.numbers, amount)
+        return best.numbers, self._terms_of_served(best, announced)
 
     def _terms_of_served(self, best: _Option, announced: Announced) -> tuple[NodeSelectorTerm, ...]:
         """Where an extended resource is: on types and nodes with devices for it, or that announce it."""
@@ -390,31 +394,18 @@ class Devices:
             return UnschedulableReason(
                 RefusalCode.NO_DEVICE_FITS, why_no_device(claimed, named, ways, places) or NO_DEVICE
             )
-        numbers, best = self._best(options)
-        self._ask(numbers, claimed, best.chosen)
-        return numbers, self._terms(numbers, best)
+        best = _best(options)
+        self._ask(claimed, best)
+        return best.numbers, self._terms(best)
 
-    @staticmethod
-    def _best(options: Mapping[Taken, _Option]) -> tuple[Taken, _Option]:
-        """What is to be had at all, of that what is asked for first, then what costs least."""
-        return min(
-            options.items(),
-            key=lambda entry: (
-                entry[1].price == float("inf") and not entry[1].nodes,
-                entry[1].rank,
-                entry[1].price,
-                entry[0],
-            ),
-        )
-
-    def _ask(self, numbers: Taken, claimed: tuple[ClaimedDevices, ...], chosen: Chosen) -> None:
+    def _ask(self, claimed: tuple[ClaimedDevices, ...], best: _Option) -> None:
         """Have the resources that a claim takes counted on nodes and types."""
-        for resource, amount in numbers:
+        for resource, amount in best.numbers:
             if resource == resource_of(driver_of(resource)):
-                asking = (selection for selections in chosen for selection in selections)
+                asking = (selection for selections in best.chosen for selection in selections)
                 self._selections.setdefault(resource, {}).update(dict.fromkeys(asking))
             elif counts_claims(resource):
-                self._often[resource] = (claimed, chosen)
+                self._often[resource] = (claimed, best.chosen)
             else:
                 self._sizes.setdefault(resource, set()).add(amount)
         self._amounts_of_places.clear()
@@ -428,9 +419,9 @@ class Devices:
         shape: PodShape,
         claimed: tuple[ClaimedDevices, ...],
         ways: Sequence[Chosen],
-    ) -> dict[Taken, _Option]:
-        demand, requests = demand_of(shape), dict(shape.requests)
-        options: dict[Taken, _Option] = {}
+    ) -> list[_Option]:
+        prices = self._prices.for_pod(shape)
+        options: dict[tuple[Taken, int], _Option] = {}
 
         def option(place: DevicePlace) -> _Option | None:
             for rank, chosen in enumerate(ways):
@@ -439,7 +430,7 @@ class Devices:
                 except ClaimError:
                     return None
                 if numbers is not None:
-                    return options.setdefault(numbers, _Option(rank, chosen))
+                    return options.setdefault((numbers, rank), _Option(numbers, rank, chosen))
             return None
 
         for place, sold in self._places.types_by_place.items():
@@ -447,28 +438,15 @@ class Devices:
             if found is not None:
                 for pools, types in sold.items():
                     found.types.setdefault(pools, set()).update(each.name for each in types)
-                    found.price = min([found.price, *(self._price(each, requests, demand) for each in types)])
+                    found.price = min([found.price, *(prices.least(pools, each) for each in types)])
         for place, names in self._places.nodes_by_place.items():
             found = option(place)
             if found is not None:
                 found.nodes.update(names)
-        return options
+                found.free = found.free or is_free(place, claimed, found.chosen)
+        return list(options.values())
 
-    def _price(
-        self, instance_type: InstanceType, requests: Resources, demand: PodRequirements | UnschedulableReason
-    ) -> float:
-        """The least price of a type that a pod may run on; infinite for one that does not hold it."""
-        same = Identity(instance_type)
-        if same not in self._sold:
-            prices = [each.price for each in instance_type.offerings if each.for_sale]
-            self._sold[same] = (instance_type.allocatable, min(prices, default=float("inf")))
-        allocatable, price = self._sold[same]
-        if isinstance(demand, UnschedulableReason) or not fits(requests, allocatable):
-            return float("inf")
-        allowed = any(instance_type.allowed_by(one.requirements) for one in demand.required)
-        return price if allowed else float("inf")
-
-    def _terms(self, numbers: Taken, best: _Option) -> tuple[NodeSelectorTerm, ...]:
+    def _terms(self, best: _Option) -> tuple[NodeSelectorTerm, ...]:
         """Where a pod may be: on types and nodes of its option."""
         nodes = [self._snapshot.nodes[name] for name in self._places.published]
         unpooled = self._served.unpooled
@@ -481,7 +459,7 @@ class Devices:
             if unlike:
                 hosts = list(map(self._host_name, sorted(unlike)))
                 kind.append(Requirement.of(HOSTNAME, NOT_IN, hosts))
-            kind += self._pools_with({driver_of(resource) for resource, _ in numbers})
+            kind += self._pools_with({driver_of(resource) for resource, _ in best.numbers})
             terms += [NodeSelectorTerm((*kind, *some)) for some in _pool_requirements(pools)]
         others = sorted(
             node.name for node in nodes if node.name in best.nodes and not _covers(best.types, node)
@@ -523,6 +501,14 @@ class Devices:
         if not amounts:
             return instance_type
         return replace(instance_type, capacity={**instance_type.capacity, **amounts})
+
+
+def _best(options: Sequence[_Option]) -> _Option:
+    """What is to be had at all, of that what is asked for first, then what costs least."""
+    return min(
+        options,
+        key=lambda one: (one.price == float("inf") and not one.free, one.rank, one.price, one.numbers),
+    )
 
 
 def _has(place: DevicePlace, claimed: ClaimedDevices, chosen: Chosen) -> bool:
