@@ -346,6 +346,13 @@ def first_available(*alternatives, name="gpu"):
 AN_A100, A_T4 = (product("NVIDIA A100-SXM4-40GB"), 1), (product("Tesla T4"), 1)
 
 
+def test_several_requests_may_have_many_alternatives_each():
+    """The last of eight is to be had, of each of four requests: 4,096 choices."""
+    unknown = [(product(f"NVIDIA X{number}"), 1) for number in range(7)]
+    requests = [first_available(*unknown, A_T4, name=f"gpu-{number}") for number in range(4)]
+    assert bought(planned(claiming(1), template(*requests))) == [T4_4.name]
+
+
 @pytest.mark.parametrize("types", [(T4, A100), (A100, T4)])
 @pytest.mark.parametrize(
     ("pinned", "type_"),

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 
 from nodeless.model.devices import EFA_DRIVER, ClaimedDevices
@@ -36,7 +37,7 @@ from nodeless.model.resources import add
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.devices.allocation import ClaimError, how_often, is_free
 from nodeless.scheduling.devices.groups import DevicePlace, counts_claims, driver_of, resource_of
-from nodeless.scheduling.devices.matching import Taken, common_room, free_for, parts_of, taken
+from nodeless.scheduling.devices.matching import Taken, common_room, free_for, has_enough, parts_of, taken
 from nodeless.scheduling.devices.places import ALL_POOLS, POOL_LABELS, DevicePlaces, Pools, pool_of
 from nodeless.scheduling.devices.prices import TypePrices
 from nodeless.scheduling.devices.refusing import COMMON_TAKEN, NO_DEVICE, why_no_device, why_not_served
@@ -84,6 +85,7 @@ class Devices:
         self._amounts_of_places: dict[DevicePlace, dict[str, int]] = {}
         self._settled: dict[object, PodShape | UnschedulableReason] = {}
         self._shapes: dict[PodShape, PodShape] = {}
+        self._somewhere: dict[Selection, bool] = {}
         self._parts: dict[ClaimedDevices, tuple[ClaimedDevices, ClaimedDevices] | None] = {}
 
     def concern(self, shape: PodShape) -> bool:
@@ -240,7 +242,7 @@ class Devices:
             claimed: What is claimed for it where devices serve it.
             amount: How much of it the pod requests.
         """
-        ways = combinations((claimed,), self._snapshot.device_classes)
+        ways = self._ways((claimed,))
         options = self._options(shape, (claimed,), ways)
         announced = self._served.announced(resource)
         if not options and not announced:
@@ -325,8 +327,18 @@ class Devices:
             return None, UnschedulableReason(RefusalCode.NO_DEVICE_FITS, COMMON_TAKEN)
         return own, reaching
 
+    def _ways(self, claimed: Sequence[ClaimedDevices]) -> list[Chosen]:
+        return combinations(claimed, self._snapshot.device_classes, self._is_somewhere)
+
+    def _is_somewhere(self, selection: Selection) -> bool:
+        """Whether some node, or one that a type would become, has what an alternative asks for by itself."""
+        if selection not in self._somewhere:
+            places = chain(self._places.types_by_place, self._places.nodes_by_place)
+            self._somewhere[selection] = any(has_enough(place, selection) for place in places)
+        return self._somewhere[selection]
+
     def _is_met_by_nodes(self, claimed: ClaimedDevices) -> bool:
-        ways = combinations((claimed,), self._snapshot.device_classes)
+        ways = self._ways((claimed,))
         places = (*self._places.types_by_place, *self._places.nodes_by_place)
         return any(_has(place, claimed, chosen) for place in places for chosen in ways)
 
@@ -383,7 +395,7 @@ class Devices:
     ) -> tuple[Taken, tuple[NodeSelectorTerm, ...]] | UnschedulableReason:
         if not any(one.requests for one in claimed):
             return (), ()
-        ways = combinations(claimed, self._snapshot.device_classes)
+        ways = self._ways(claimed)
         options = self._options(shape, claimed, ways)
         if not options:
             places = [*self._places.types_by_place, *self._places.nodes_by_place]

@@ -7,6 +7,7 @@ node as well, those requests are met here which the devices of no node meet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from nodeless.model.devices import (
     ClaimedDevices,
@@ -20,6 +21,7 @@ from nodeless.model.devices import (
 from nodeless.model.pods import NodeSelectorTerm
 from nodeless.scheduling.devices.allocation import Allocator, ClaimError
 from nodeless.scheduling.devices.groups import NO_DEVICES, DevicePlace, Held, pool_place
+from nodeless.scheduling.devices.matching import has_enough
 from nodeless.scheduling.devices.selections import combinations
 
 _EVERYWHERE = NodeAccess(every=True)
@@ -98,7 +100,7 @@ class CommonDevices:
     ) -> tuple[NodeSelectorTerm, ...] | None:
         if not self.place or not claimed.requests:
             return None
-        for chosen in combinations([claimed], classes):
+        for chosen in combinations([claimed], classes, partial(has_enough, self.place)):
             if any(selection.alternative.count is None for selections in chosen for selection in selections):
                 continue
             for access in sorted(set(self._accesses), key=lambda access: (not access.every, repr(access))):

@@ -59,6 +59,12 @@ def taken(place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen)
     return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))
 
 
+def has_enough(place: DevicePlace, selection: Selection) -> bool:
+    """Whether a place that nobody uses has as many devices as a selection asks for."""
+    groups = (group for group in place.groups if selection.accepts(group.driver, group.device))
+    return sum(group.count for group in groups) >= (selection.alternative.count or 1)
+
+
 def is_plain(place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen) -> bool:
     """Whether claims are met by whole devices without regard to which of them."""
     if any(one.constraints for one in claimed):

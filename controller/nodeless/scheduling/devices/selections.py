@@ -3,7 +3,7 @@
 `combinations` are the choices of alternatives of all requests of a pod, as kube-scheduler tries them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
@@ -49,13 +49,20 @@ Chosen = tuple[tuple[Selection, ...], ...]
 """For each claim, one alternative of each of its requests."""
 
 
-def combinations(claimed: Sequence[ClaimedDevices], classes: Mapping[str, DeviceClass]) -> list[Chosen]:
-    """Every choice of alternatives for all requests of some claims, those first that are asked for first."""
-    options = [
-        [_selection(alternative, classes) for alternative in request.alternatives]
-        for one in claimed
-        for request in one.requests
-    ]
+def combinations(
+    claimed: Sequence[ClaimedDevices],
+    classes: Mapping[str, DeviceClass],
+    possible: Callable[[Selection], bool] | None = None,
+) -> list[Chosen]:
+    """Every choice of alternatives for all requests of some claims, those first that are asked for first.
+
+    Of a request those alternatives are left out that are not `possible` (None: all are), as long as any is:
+    of many requests with many alternatives only so many choices are tried.
+    """
+    options = []
+    for request in (request for one in claimed for request in one.requests):
+        known = [_selection(alternative, classes) for alternative in request.alternatives]
+        options.append(list(filter(possible, known)) or known)
     sizes = [len(one.requests) for one in claimed]
     found = []
     for chosen in islice(product(*options), _MOST_COMBINATIONS):
