@@ -418,6 +418,24 @@ def test_access_for_administration_takes_no_device():
     assert set(plan.placements.values()) == {"there"}
 
 
+@pytest.mark.parametrize("allocation", [None, Allocation()])
+def test_a_claim_that_is_being_deleted_is_not_planned_with(allocation):
+    """kube-scheduler lets the pod wait, also where the claim is allocated."""
+    going = ResourceClaim("default", "mine", ClaimedDevices((one(),)), allocation, deletion_timestamp=5.0)
+    pod = claiming(1, claims=(PodResourceClaim("gpu", claim="mine"),))
+    code, message = only_reason(planned(pod, going))
+    assert code == "ResourceClaimNotFound"
+    assert "default/mine is being deleted" in message
+
+
+def test_a_claim_of_a_template_that_is_being_deleted_is_made_anew():
+    there = Allocation(terms=(NodeSelectorTerm((needs(HOSTNAME, "In", "gone"),)),))
+    going = ResourceClaim("default", "web-gpu", ClaimedDevices((one(),)), there, deletion_timestamp=5.0)
+    (pod,) = claiming(1)
+    plan = planned([replace(pod, generated_claims=(("gpu", "web-gpu"),))], going, template(one()))
+    assert bought(plan) == [T4.name]
+
+
 def test_pods_that_share_a_claim_share_a_node_and_its_devices():
     shared = PodResourceClaim("gpu", claim="shared")
     wanted = ResourceClaim("default", "shared", ClaimedDevices((one(count=4),)))

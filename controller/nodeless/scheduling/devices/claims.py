@@ -288,11 +288,12 @@ class Devices:
         """What a claim asks for, or where it is allocated."""
         name = named.claim or dict(pod.generated_claims).get(named.name, "")
         claim = self._snapshot.resource_claims.get(f"{pod.namespace}/{name}") if name else None
-        # A pod that moves has its devices allocated anew.
-        if claim is not None and claim.allocation is not None and not pod.node_name:
-            return tuple(map(self._by_host_name, claim.allocation.terms))
-        if claim is not None and claim.deletion_timestamp is not None and named.claim:
+        goes = claim is not None and claim.deletion_timestamp is not None
+        if claim is not None and goes and named.claim:
             return _not_found(f"ResourceClaim {claim.key} is being deleted")
+        # A pod that moves has its devices allocated anew, as one has whose claim is made anew.
+        if claim is not None and claim.allocation is not None and not (goes or pod.node_name):
+            return tuple(map(self._by_host_name, claim.allocation.terms))
         if claim is not None:
             devices = claim.devices
         elif named.claim:
