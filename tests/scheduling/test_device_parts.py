@@ -96,6 +96,7 @@ def waiting(number, request, name="gpu", constraints=()):
         (RequestPolicy(5 * GI, (5 * GI, 20 * GI)), 6, 4),
         (RequestPolicy(5 * GI, (), 4 * GI, 20 * GI, 4 * GI), 9, 6),
         (RequestPolicy(5 * GI, (), 4 * GI, 20 * GI, 4 * GI), 1, 20),
+        (RequestPolicy(10 * GI, (), 10 * GI, None, 10 * GI), 10, 8),
     ],
 )
 def test_a_device_that_is_allocated_several_times_is_shared_as_long_as_its_capacity_lasts(
@@ -107,6 +108,23 @@ def test_a_device_that_is_allocated_several_times_is_shared_as_long_as_its_capac
         *slices_of("there", shared_device("a", 40, policy), shared_device("b", 40, policy)),
     ]
     plan = plan_on(there, *waiting(30, wants(gibibytes)))
+    assert len(plan.placements) == fit
+
+
+@pytest.mark.parametrize(("asked", "fit"), [(None, 20), (50, 20), (100, 2), (250, 2), (1001, 1)])
+def test_steps_of_less_than_a_unit_are_whole_units(asked, fit):
+    """kube-scheduler rounds amounts up to whole units where a policy has steps, here of 100m of two cores."""
+    cores = f"{DRIVER}/cores"
+    device = Device(
+        "a",
+        capacity=((cores, 2000),),
+        multiple=True,
+        policies=((cores, RequestPolicy(100, (), 100, None, 100)),),
+        unqualified=(cores,),
+    )
+    capacity = () if asked is None else (("cores", asked),)
+    there = [gpu_node("there"), *slices_of("there", device)]
+    plan = plan_on(there, *waiting(50, one(device_class=DRIVER, capacity=capacity)))
     assert len(plan.placements) == fit
 
 

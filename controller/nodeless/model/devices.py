@@ -57,9 +57,15 @@ class RequestPolicy:
         if self.minimum is None:
             return asked
         amount = max(asked, self.minimum)
-        if self.step:
-            amount += -(amount - self.minimum) % self.step
+        if self.step and asked >= self.minimum:
+            # kube-scheduler counts steps in whole units.
+            least, step = _in_whole_units(self.minimum), _in_whole_units(self.step)
+            amount = least - (least - _in_whole_units(asked)) // step * step
         return None if self.maximum is not None and amount > self.maximum else amount
+
+
+def _in_whole_units(amount: int) -> int:
+    return -(-amount // 1000) * 1000
 
 
 @dataclass(frozen=True, slots=True)
