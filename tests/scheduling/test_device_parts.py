@@ -128,6 +128,22 @@ def test_steps_of_less_than_a_unit_are_whole_units(asked, fit):
     assert len(plan.placements) == fit
 
 
+@pytest.mark.parametrize("gibibytes", [None, 40, 30, 10])
+def test_a_claim_for_parts_of_several_devices_is_met_by_as_many(gibibytes):
+    """Together they are more than any one device has."""
+    there = [gpu_node("there"), *slices_of("there", shared_device("a", 40), shared_device("b", 40))]
+    plan = plan_on(there, *waiting(1, wants(gibibytes, count=2)))
+    assert set(plan.placements.values()) == {"there"}
+
+
+def test_a_claim_for_partitions_of_several_devices_is_met_by_as_many():
+    sets = [CounterSet(name, (("slices", 7000),)) for name in ("a", "b")]
+    wholes = [Device(one.name, consumes=(one,)) for one in sets]
+    there = [gpu_node("there"), *slices_of("there", *wholes, counters=sets)]
+    plan = plan_on(there, *waiting(2, wants(count=2)))
+    assert list(plan.placements.values()) == ["there"]
+
+
 @pytest.mark.parametrize("gibibytes", [41, 21])
 def test_a_device_gives_no_more_at_once_than_its_policy_allows(gibibytes):
     policy = RequestPolicy(5 * GI, (), 1 * GI, 20 * GI)

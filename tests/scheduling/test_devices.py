@@ -436,6 +436,38 @@ def test_a_claim_of_a_template_that_is_being_deleted_is_made_anew():
     assert bought(plan) == [T4.name]
 
 
+SMALL, LARGE = product("small"), product("large")
+
+
+def mixed_node(name="there", small=4, large=1):
+    """Devices of two kinds, as GPUs that are split for good."""
+    (slice_,) = published(name, small, productName="small")
+    (other,) = published(name, large, productName="large", pool_name=f"{name}-large")
+    return [gpu_node(name), slice_, replace(other, name=f"{name}-large")]
+
+
+def test_a_claim_for_devices_of_several_kinds_is_met_by_a_node_that_has_them():
+    """Fewer than the claim asks for in all are of the rarest kind."""
+    requests = one(SMALL, count=2, name="small"), one(LARGE, name="large")
+    plan = planned(claiming(2), template(*requests), mixed_node(), types=(PLAIN,))
+    assert list(plan.placements.values()) == ["there"]
+    plan = planned(claiming(2), template(*requests), mixed_node(), mixed_node("full"), types=(PLAIN,))
+    assert set(plan.placements.values()) == {"there", "full"}
+
+
+def test_an_earlier_claim_leaves_a_later_one_of_the_pod_the_devices_that_it_needs():
+    claims = PodResourceClaim("any", template="any"), PodResourceClaim("small", template="small")
+    made = template(one(), name="any"), template(one(SMALL, count=4), name="small")
+    plan = planned(claiming(1, claims=claims), *made, mixed_node(), types=(PLAIN,))
+    assert set(plan.placements.values()) == {"there"}
+
+
+@pytest.mark.parametrize(("count", "fit"), [(32, 1), (33, 0), (None, 0)])
+def test_a_claim_gets_no_more_devices_than_the_api_allows(count, fit):
+    there = [gpu_node("there"), *published("there", 33)]
+    assert len(planned(claiming(1), template(one(count=count)), there, types=(PLAIN,)).placements) == fit
+
+
 def test_pods_that_share_a_claim_share_a_node_and_its_devices():
     shared = PodResourceClaim("gpu", claim="shared")
     wanted = ResourceClaim("default", "shared", ClaimedDevices((one(count=4),)))

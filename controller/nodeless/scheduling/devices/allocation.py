@@ -20,7 +20,7 @@ from nodeless.scheduling.devices.groups import DevicePlace
 from nodeless.scheduling.devices.selections import Selection, is_about
 
 #: Steps of one search, and devices that a claim may get (the API's `AllocationResultsMaxSize`).
-_MOST_STEPS, _MOST_DEVICES = 20_000, 32
+_MOST_STEPS, MOST_DEVICES = 20_000, 32
 #: As often as any claim is counted: more pods than a node runs.
 MOST_OFTEN = 1024
 
@@ -141,7 +141,7 @@ class Allocator:
                 if not candidates or count > len(candidates):
                     return None
                 wanted.append(_Request(number, selection, candidates, count, about))
-            if sum(request.count for request in wanted if request.claim == number) > _MOST_DEVICES:
+            if sum(request.count for request in wanted if request.claim == number) > MOST_DEVICES:
                 return None
         return wanted
 

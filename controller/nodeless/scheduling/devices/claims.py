@@ -36,7 +36,7 @@ from nodeless.model.requirements import IN, NOT_IN, Conflict, Requirement
 from nodeless.model.resources import add
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.devices.allocation import ClaimError, how_often, is_free
-from nodeless.scheduling.devices.groups import DevicePlace, counts_claims, driver_of, resource_of
+from nodeless.scheduling.devices.groups import DevicePlace, counts_claims, counts_devices, driver_of
 from nodeless.scheduling.devices.matching import Taken, common_room, free_for, has_enough, parts_of, taken
 from nodeless.scheduling.devices.places import ALL_POOLS, POOL_LABELS, DevicePlaces, Pools, pool_of
 from nodeless.scheduling.devices.prices import TypePrices
@@ -61,6 +61,8 @@ class _Option:
     """Names of types, in some pools alone or in all."""
     price: float = float("inf")
     """The least price of a type that the pod may get; infinite: it gets none."""
+    sizes: set[tuple[str, int]] = field(default_factory=set)
+    """By resource of capacity and counters, what one device takes of it."""
     nodes: set[str] = field(default_factory=set)
     free: bool = False
     """Whether one of the nodes has the devices for it now."""
@@ -413,14 +415,14 @@ class Devices:
 
     def _ask(self, claimed: tuple[ClaimedDevices, ...], best: _Option) -> None:
         """Have the resources that a claim takes counted on nodes and types."""
-        for resource, amount in best.numbers:
-            if resource == resource_of(driver_of(resource)):
+        for resource, _ in best.numbers:
+            if counts_devices(resource):
                 asking = (selection for selections in best.chosen for selection in selections)
                 self._selections.setdefault(resource, {}).update(dict.fromkeys(asking))
             elif counts_claims(resource):
                 self._often[resource] = (claimed, best.chosen)
-            else:
-                self._sizes.setdefault(resource, set()).add(amount)
+        for resource, size in best.sizes:
+            self._sizes.setdefault(resource, set()).add(size)
         self._amounts_of_places.clear()
 
     @property
@@ -439,11 +441,14 @@ class Devices:
         def option(place: DevicePlace) -> _Option | None:
             for rank, chosen in enumerate(ways):
                 try:
-                    numbers = taken(place, claimed, chosen)
+                    taking = taken(place, claimed, chosen)
                 except ClaimError:
                     return None
-                if numbers is not None:
-                    return options.setdefault((numbers, rank), _Option(numbers, rank, chosen))
+                if taking is not None:
+                    numbers = taking.numbers
+                    found = options.setdefault((numbers, rank), _Option(numbers, rank, chosen))
+                    found.sizes |= taking.sizes
+                    return found
             return None
 
         for place, sold in self._places.types_by_place.items():

@@ -130,6 +130,11 @@ def counts_claims(resource: str) -> bool:
     return _CLAIM in resource
 
 
+def counts_devices(resource: str) -> bool:
+    """Whether a resource counts whole devices."""
+    return resource == resource_of(driver_of(resource))
+
+
 def driver_of(resource: str) -> str:
     """The driver that a resource is about."""
     return resource.partition("/")[0]

@@ -14,13 +14,14 @@ from itertools import pairwise
 from math import gcd
 
 from nodeless.model.devices import ClaimedDevices
-from nodeless.scheduling.devices.allocation import Allocator, Pick
+from nodeless.scheduling.devices.allocation import MOST_DEVICES, Allocator, Pick
 from nodeless.scheduling.devices.groups import (
     DeviceGroup,
     DevicePlace,
     capacity_resource,
     claim_resource,
     counter_resource,
+    counts_devices,
     driver_of,
     resource_of,
 )
@@ -31,32 +32,46 @@ Taken = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pick:
-    request: str
-    selection: Selection
+class Taking:
+    """What a pod takes of a place."""
+
+    numbers: Taken
+    sizes: frozenset[tuple[str, int]] = frozenset()
+    """By resource of capacity and counters, what one device takes of it."""
 
 
-def taken(place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen) -> Taken | None:
+def taken(place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen) -> Taking | None:
     """What a choice takes of a place that nobody uses; None: it has too little.
+
+    Of no resource more is taken than is counted there (`free_for`, `common_room`), so that a place which has
+    the devices has room for them; how often all of them are there is then counted, too.
 
     Raises:
         ClaimError: Neither has it anything for another choice.
     """
-    if is_plain(place, claimed, chosen):
-        return _whole_devices(place, claimed, chosen)
-    allocator = Allocator(place, whole=True)
-    picks = allocator.allocate(claimed, chosen)
-    if picks is None:
+    plain = is_plain(place, claimed, chosen)
+    found = _whole_devices(place, chosen) if plain else _searched(place, claimed, chosen)
+    if found is None:
         return None
     amounts: dict[str, int] = {}
-    for pick in picks:
-        for resource, amount in _amounts_of(place, allocator, pick):
-            amounts[resource] = amounts.get(resource, 0) + amount
-    drivers = sorted({place.groups[pick.group].driver for pick in picks})
-    if drivers and not all(pick.selection.alternative.admin for pick in picks):
+    for resource, amount in found:
+        amounts[resource] = amounts.get(resource, 0) + amount
+    sizes = frozenset(each for each in found if not counts_devices(each[0]))
+    room = {resource: _room(place, resource, chosen, sizes) for resource in amounts}
+    numbers = {resource: min(amount, room[resource]) for resource, amount in amounts.items() if amount}
+    if found and (not plain or any(numbers[resource] < amounts[resource] for resource in numbers)):
         digest = sha256(repr((claimed, chosen)).encode()).hexdigest()[:12]
-        amounts[claim_resource(drivers[0], digest)] = 1
-    return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))
+        numbers[claim_resource(min(map(driver_of, amounts)), digest)] = 1
+    return Taking(tuple(sorted(numbers.items())), sizes)
+
+
+def _room(place: DevicePlace, resource: str, chosen: Chosen, sizes: Iterable[tuple[str, int]]) -> int:
+    """How much of a resource is counted of a place that nobody uses, for a choice that takes such sizes."""
+    if counts_devices(resource):
+        selections = [selection for some in chosen for selection in some]
+        return free_for(place, driver_of(resource), selections, whole=True)
+    own = {size for of, size in sizes if of == resource}
+    return common_room(parts_of(place, resource, whole=True), own)
 
 
 def has_enough(place: DevicePlace, selection: Selection) -> bool:
@@ -67,65 +82,57 @@ def has_enough(place: DevicePlace, selection: Selection) -> bool:
 
 def is_plain(place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen) -> bool:
     """Whether claims are met by whole devices without regard to which of them."""
-    if any(one.constraints for one in claimed):
+    selections = [selection for some in chosen for selection in some]
+    if any(one.constraints for one in claimed) or any(one.alternative.admin for one in selections):
         return False
-    return all(group.plain for group in place.groups) or all(
-        group.plain or not selection.accepts(group.driver, group.device)
-        for selections in chosen
-        for selection in selections
-        for group in place.groups
-    )
+    accepted = {frozenset(_accepted(place, selection)) for selection in selections}
+    if not all(place.groups[at].plain for at in frozenset().union(*accepted)):
+        return False
+    return all(one == other or one.isdisjoint(other) for one in accepted for other in accepted)
 
 
-def _whole_devices(place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen) -> Taken | None:
+def _accepted(place: DevicePlace, selection: Selection) -> list[int]:
+    """The groups whose devices are as they must be."""
+    return [at for at, group in enumerate(place.groups) if selection.accepts(group.driver, group.device)]
+
+
+def _whole_devices(place: DevicePlace, chosen: Chosen) -> list[tuple[str, int]] | None:
     left = [group.count for group in place.groups]
-    total: dict[str, int] = {}
-    for one, selections in zip(claimed, chosen, strict=True):
-        picks = [
-            _Pick(request.name, selection)
-            for request, selection in zip(one.requests, selections, strict=True)
-        ]
-        after = _picked(place, left, picks)
-        if after is None:
+    for selections in chosen:
+        numbers = [_picked(place, left, selection) for selection in selections]
+        if 0 in numbers or sum(numbers) > MOST_DEVICES:
             return None
-        for group, before, now in zip(place.groups, left, after, strict=True):
-            resource = resource_of(group.driver)
-            total[resource] = total.get(resource, 0) + before - now
-        left = after
-    return tuple(sorted((resource, number) for resource, number in total.items() if number))
+    counts = ((group, group.count - now) for group, now in zip(place.groups, left, strict=True))
+    return [(resource_of(group.driver), number) for group, number in counts if number]
 
 
-def _picked(place: DevicePlace, left: list[int], picks: Sequence[_Pick]) -> list[int] | None:
-    """What is left of each group after all picks, those first for which the fewest devices will do."""
-    groups = place.groups
-    matching: list[tuple[_Pick, list[int]]] = [
-        (
-            pick,
-            [at for at, group in enumerate(groups) if pick.selection.accepts(group.driver, group.device)],
-        )
-        for pick in picks
-    ]
-    after = list(left)
-    for pick, some in sorted(matching, key=lambda entry: sum(groups[at].count for at in entry[1])):
-        alternative = pick.selection.alternative
-        whole = sum(groups[at].count for at in some)
-        if alternative.count is None and any(
-            pick.selection.selects(group.driver, group.device) and not pick.selection.tolerates(group.device)
-            for group in groups
-        ):
-            return None
-        number = alternative.count if alternative.count is not None else whole
-        if alternative.admin:
-            if whole < max(number, 1):
-                return None
-            continue
-        if not some or number > sum(after[at] for at in some):
-            return None
-        for at in some:
-            take = min(number, after[at])
-            after[at] -= take
-            number -= take
-    return after
+def _picked(place: DevicePlace, left: list[int], selection: Selection) -> int:
+    """How many devices a request finds in what is left of each group, from which they are taken; 0: none."""
+    some = _accepted(place, selection)
+    number = selection.alternative.count
+    if number is None:
+        selected = (group for group in place.groups if selection.selects(group.driver, group.device))
+        if not all(selection.tolerates(group.device) for group in selected):
+            return 0
+        number = sum(place.groups[at].count for at in some)
+    if number > sum(left[at] for at in some):
+        return 0
+    wanted = number
+    for at in some:
+        take = min(wanted, left[at])
+        left[at] -= take
+        wanted -= take
+    return number
+
+
+def _searched(
+    place: DevicePlace, claimed: Sequence[ClaimedDevices], chosen: Chosen
+) -> list[tuple[str, int]] | None:
+    allocator = Allocator(place, whole=True)
+    picks = allocator.allocate(claimed, chosen)
+    if picks is None:
+        return None
+    return [each for pick in picks for each in _amounts_of(place, allocator, pick)]
 
 
 def _amounts_of(place: DevicePlace, allocator: Allocator, pick: Pick) -> Iterable[tuple[str, int]]:
@@ -133,8 +140,7 @@ def _amounts_of(place: DevicePlace, allocator: Allocator, pick: Pick) -> Iterabl
     group = place.groups[pick.group]
     if pick.selection.alternative.admin:
         return
-    if group.plain:
-        yield resource_of(group.driver), 1
+    yield resource_of(group.driver), int(group.plain)
     for name, amount in pick.consumed or ():
         yield capacity_resource(group.driver, name), amount
     if group.device.consumes and pick.consumed is None:
@@ -152,30 +158,31 @@ def _counters(group: DeviceGroup) -> dict[str, int]:
     return found
 
 
-def free_for(place: DevicePlace, driver: str, selections: Sequence[Selection]) -> int:
+def free_for(place: DevicePlace, driver: str, selections: Sequence[Selection], *, whole: bool = False) -> int:
     """How many free devices of a driver there are, as those count that look for the fewest of them.
 
     Nobody is promised a device that is not like that: where devices of a driver differ, the least number
-    counts that anyone finds who finds any.
+    counts that anyone finds who finds any. `whole`: as if all of them were free.
     """
     groups = [group for group in place.groups if group.driver == driver and group.plain]
     matching = [
         [group for group in groups if selection.accepts(driver, group.device)] for selection in selections
     ]
-    return min((sum(group.free for group in some) for some in matching if some), default=0)
+    counts = (sum(group.count if whole else group.free for group in some) for some in matching if some)
+    return min(counts, default=0)
 
 
-def parts_of(place: DevicePlace, resource: str) -> list[int]:
-    """What is left of a capacity in each device, or of a counter in each set."""
+def parts_of(place: DevicePlace, resource: str, *, whole: bool = False) -> list[int]:
+    """What is left of a capacity in each device, or of a counter in each set; `whole`: what they have."""
     found = [
-        whole - dict(group.consumed or ()).get(name, 0)
+        amount if whole else amount - dict(group.consumed or ()).get(name, 0)
         for group in place.groups
-        if group.device.multiple and group.free
-        for name, whole in group.device.capacity
+        if group.device.multiple and (whole or group.free)
+        for name, amount in group.device.capacity
         if capacity_resource(group.driver, name) == resource
     ]
     return found + [
-        counter.left
+        counter.whole if whole else counter.left
         for driver in place.drivers
         for counter in place.counters
         if driver_of(counter.set) == driver and counter_resource(driver, counter.name) == resource
