@@ -436,6 +436,31 @@ def test_a_claim_of_a_template_that_is_being_deleted_is_made_anew():
     assert bought(plan) == [T4.name]
 
 
+@pytest.mark.parametrize(
+    ("requests", "fit"),
+    [
+        ((one(admin=True, name="a"), one(admin=True, name="b")), 0),
+        ((one(admin=True, name="a"), one(name="b")), 0),
+        ((one(name="a"), one(admin=True, name="b")), 0),
+        ((one(admin=True),), 1),
+    ],
+)
+def test_a_device_serves_one_request_of_a_claim(requests, fit):
+    """Also where it is for administration; there is one device."""
+    there = [gpu_node("there"), *published("there", 1)]
+    plan = planned(claiming(1), template(*requests), there, types=(PLAIN,))
+    assert len(plan.placements) == fit
+
+
+@pytest.mark.parametrize(("own_first", "fit"), [(True, 1), (False, 0)])
+def test_another_claim_may_look_at_a_device_but_not_have_what_is_looked_at(own_first, fit):
+    there = [gpu_node("there"), *published("there", 1)]
+    names = ("own", "admin") if own_first else ("admin", "own")
+    claims = tuple(PodResourceClaim(f"{at}", template=name) for at, name in enumerate(names))
+    made = template(one(), name="own"), template(one(admin=True), name="admin")
+    assert len(planned(claiming(1, claims=claims), *made, there, types=(PLAIN,)).placements) == fit
+
+
 SMALL, LARGE = product("small"), product("large")
 
 

@@ -60,6 +60,8 @@ class _Taken:
     """Of the device's capacity."""
     charged: bool
     """Whether it took counters."""
+    spent: int
+    """How many devices fewer are left by it for others."""
 
 
 class Allocator:
@@ -80,6 +82,8 @@ class Allocator:
         self._requests: list[_Request] = []
         self._constraints: list[tuple[DeviceConstraint, list[DeviceAttribute]]] = []
         self._taken: list[_Taken] = []
+        self._marked: dict[tuple[int, int], int] = {}
+        """By claim and group, the exclusive devices that the claim has."""
         self._steps = 0
 
     def allocate(
@@ -99,6 +103,7 @@ class Allocator:
         if requests is None:
             return None
         self._requests, self._taken, self._steps = requests, [], _MOST_STEPS
+        self._marked = {}
         try:
             found = self._search(0, 0, 0)
         except ClaimError:
@@ -188,7 +193,8 @@ class Allocator:
     def _take(self, request: _Request, at: int) -> bool:
         """Whether a device of a group can be had; if so, it is taken."""
         group, selection = self._groups[at], request.selection
-        if not selection.alternative.admin and not self._free[at]:
+        spent = self._spent_by(request, at)
+        if spent is None:
             return False
         charges = bool(group.device.consumes) and (not group.device.multiple or self._consumed[at] is None)
         if (charges and not self._has_counters(at)) or not selection.tolerates(group.device):
@@ -204,15 +210,35 @@ class Allocator:
         if group.device.multiple:
             consumed = before or {}
             self._consumed[at] = {name: consumed.get(name, 0) + amount for name, amount in amounts}
-        elif not selection.alternative.admin:
-            self._free[at] -= 1
+        else:
+            self._mark(request, at, spent, 1)
         if charges:
             self._charge(at)
         for number in request.constraints:
             self._constraints[number][1].extend(self._attribute(number, at))
         pick = Pick(at, selection, amounts if group.device.multiple else None)
-        self._taken.append(_Taken(request, pick, before, charges))
+        self._taken.append(_Taken(request, pick, before, charges, spent))
         return True
+
+    def _spent_by(self, request: _Request, at: int) -> int | None:
+        """How many devices of a group are no longer free once a request has one; None: it gets none.
+
+        A device serves one request of a claim, also where it is for administration. That is best had on one
+        that is not free; on one that was free, no other request finds it free any more.
+        """
+        group, free = self._groups[at], self._free[at]
+        if group.device.multiple:
+            return 0 if free else None
+        if not request.selection.alternative.admin:
+            return 1 if free else None
+        marked = self._marked.get((request.claim, at), 0)
+        if marked >= group.count:
+            return None
+        return int(group.count - free <= marked)
+
+    def _mark(self, request: _Request, at: int, spent: int, sign: int) -> None:
+        self._free[at] -= sign * spent
+        self._marked[request.claim, at] = self._marked.get((request.claim, at), 0) + sign
 
     def _give_back(self) -> None:
         """Undo what was taken last."""
@@ -222,8 +248,8 @@ class Allocator:
             self._constraints[number][1].pop()
         if taken.pick.consumed is not None:
             self._consumed[at] = taken.consumed
-        elif not taken.pick.selection.alternative.admin:
-            self._free[at] += 1
+        else:
+            self._mark(taken.request, at, taken.spent, -1)
         if taken.charged:
             self._charge(at, -1)
 
