@@ -195,6 +195,39 @@ def test_a_node_is_bought_whose_devices_meet_the_selector(selector, type_, packi
     assert all(not name.endswith("/devices") for name in plan.new_nodes[0].requests)
 
 
+CAPABILITY = f"device.attributes['{NVIDIA}'].cudaComputeCapability"
+NAME = f"device.attributes['{NVIDIA}'].productName"
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        f"{CAPABILITY} == semver('7.5.0+build.1')",
+        f"{CAPABILITY} == semver('v7.05', true)",
+        f"{CAPABILITY}.isLessThan(semver('8', true)) && isSemver('v8.0', true) && !isSemver('v8.0')",
+        f"{NAME}.split(' ', 1) == ['Tesla T4'] && {NAME}.split(' ', 0) == [] && {NAME}.charAt(8) == ''",
+        "'Ä'.lowerAscii() == 'Ä'",
+    ],
+)
+def test_functions_of_expressions_are_those_of_kubernetes(selector):
+    assert bought(planned(claiming(1), template(one(selector)), types=(PLAIN, T4))) == [T4.name]
+
+
+@pytest.mark.parametrize(
+    ("selector", "fault"),
+    [
+        (f"{NAME}.substring(99) == ''", "no characters 99 to"),
+        (f"{NAME}.charAt(99) == ''", "no characters 99 to"),
+        ("quantity('1500m').asInteger() == 1", "not a whole number"),
+        ("semver('7.5') != semver('7.5.0')", "7.5 is not valid SemVer string"),
+    ],
+)
+def test_an_expression_that_kubernetes_cannot_evaluate_is_met_by_nothing(selector, fault):
+    code, message = only_reason(planned(claiming(1), template(one(selector)), types=(PLAIN, T4)))
+    assert code == "NoDeviceFits"
+    assert fault in message
+
+
 def test_a_class_of_another_driver_is_met_by_its_devices():
     of_type = f"device.attributes['{NEURON}'].instanceType == 'trn1.2xlarge'"
     for selectors in ((), (of_type,)):

@@ -4,7 +4,8 @@ The variable is `device` with `driver`, `attributes` and `capacity` by domain an
 an empty map
 (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/resource-claim-v1/,
 CELDeviceSelector). Beside CEL's own functions there are Kubernetes' quantities, semantic versions and
-strings. Optional values and `cel.bind` are not known here: an expression with them counts as one that fails.
+strings. Optional values, `cel.bind`, loops with two variables and other functions are not known here: an
+expression with them counts as one that fails.
 """
 
 import re
@@ -133,12 +134,22 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _version(text: str) -> _Value:
-    return {"version": text}
+def _version(text: str, normalize: bool = False) -> _Value:
+    """Build metadata does not count: versions that differ in it are equal."""
+    parsed = semver.Version.parse(_normalized(text) if normalize else text)
+    return {"version": str(parsed.replace(build=None))}
 
 
-def _is_version(text: str) -> bool:
-    return semver.Version.is_valid(text)
+def _is_version(text: str, normalize: bool = False) -> bool:
+    return semver.Version.is_valid(_normalized(text) if normalize else text)
+
+
+def _normalized(text: str) -> str:
+    """A version without `v` and leading zeros, and with all its three numbers: `v1.02` is 1.2.0."""
+    bare = text.removeprefix("v")
+    core = re.split("[-+]", bare, maxsplit=1)[0]
+    numbers = [number.lstrip("0") or "0" for number in core.split(".")]
+    return ".".join([*numbers, "0", "0"][: max(3, len(numbers))]) + bare[len(core) :]
 
 
 def _compared(left: _Value, right: _Value) -> int:
@@ -164,12 +175,29 @@ def _replaced(text: str, old: str, new: str, most: int = -1) -> str:
     return text.replace(old, new, most)
 
 
-def _split(text: str, separator: str, most: int = 0) -> list[str]:
-    return text.split(separator, most - 1 if most > 0 else -1)
+def _split(text: str, separator: str, most: int = -1) -> list[str]:
+    return text.split(separator, most - 1 if most > 0 else -1) if most else []
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
+    end = len(text) if end is None else end
+    if not 0 <= start <= end <= len(text):
+        raise ValueError(f"a text in it has no characters {start} to {end}")
     return text[start:end]
+
+
+def _character(text: str, place: int) -> str:
+    return _substring(text, place, min(place + 1, max(len(text), place)))
+
+
+def _integer(value: _Value) -> int:
+    if value["quantity"] % 1000:
+        raise ValueError("a quantity in it is not a whole number")
+    return int(value["quantity"]) // 1000
+
+
+def _in_ascii(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "".join(change(each) if each.isascii() else each for each in text)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
@@ -182,15 +210,15 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "isLessThan": lambda left, right: _compared(left, right) < 0,
     "sign": lambda value: _compared(value, {"quantity": 0}),
     "isInteger": lambda value: value["quantity"] % 1000 == 0,
-    "asInteger": lambda value: value["quantity"] // 1000,
+    "asInteger": _integer,
     "asApproximateFloat": lambda value: value["quantity"] / 1000,
     "add": _added,
     "sub": lambda left, right: _added(left, right, -1),
     "major": _part("major"),
     "minor": _part("minor"),
     "patch": _part("patch"),
-    "lowerAscii": str.lower,
-    "upperAscii": str.upper,
+    "lowerAscii": _in_ascii(str.lower),
+    "upperAscii": _in_ascii(str.upper),
     "trim": str.strip,
     "replace": _replaced,
     "split": _split,
@@ -198,5 +226,5 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "join": lambda parts, separator="": separator.join(parts),
     "indexOf": str.find,
     "lastIndexOf": str.rfind,
-    "charAt": lambda text, place: text[place : place + 1],
+    "charAt": _character,
 }
