@@ -526,6 +526,42 @@ def test_a_claim_gets_no_more_devices_than_the_api_allows(count, fit):
     assert len(planned(claiming(1), template(one(count=count)), there, types=(PLAIN,)).placements) == fit
 
 
+@pytest.mark.parametrize("state", [{"unschedulable": False}, {"deletion_timestamp": 1.0}])
+def test_who_shares_a_claim_with_pods_that_are_not_planned_gets_its_devices(state):
+    shared = ResourceClaim("default", "shared", ClaimedDevices((one(),)))
+    first, *others = claiming(3, "100m", claims=(PodResourceClaim("gpu", claim="shared"),))
+    assert bought(planned([replace(first, **state), *others], shared, types=(PLAIN, T4))) == [T4.name]
+
+
+def test_who_shares_a_claim_with_a_pod_that_is_refused_gets_its_devices():
+    shared = ResourceClaim("default", "shared", ClaimedDevices((one(),)))
+    named = PodResourceClaim("gpu", claim="shared")
+    refused = claiming(1, claims=(named, PodResourceClaim("other", claim="missing")), name="a")
+    plan = planned(refused, claiming(2, "100m", claims=(named,), name="b"), shared, types=(PLAIN, T4))
+    assert bought(plan) == [T4.name]
+    assert [refusal.pod for refusal in plan.refusals] == ["default/a-0"]
+
+
+def test_pods_that_move_share_their_claim_on_the_new_node():
+    ending = gpu_node("ending", T4, taints=(Taint("karpenter.sh/disrupted", "NoSchedule"),))
+    held = ResourceClaim(
+        "default",
+        "shared",
+        ClaimedDevices((one(),)),
+        Allocation(
+            (AllocatedDevice(NVIDIA, "ending", "gpu-0"),),
+            (NodeSelectorTerm((needs(HOSTNAME, "In", "ending"),)),),
+        ),
+    )
+    claims = (PodResourceClaim("gpu", claim="shared"),)
+    moving = [running(each, "ending") for each in claiming(2, "100m", claims=claims)]
+    plan = planned(moving, held, ending, published("ending", 1), types=(PLAIN, T4))
+    assert bought(plan) == [T4.name]
+    stays = running(claiming(1, "100m", claims=claims, name="stays")[0], "staying")
+    plan = planned(moving, stays, held, ending, gpu_node("staying", T4), published("ending", 1), types=(T4,))
+    assert not plan.new_nodes
+
+
 def test_pods_that_share_a_claim_share_a_node_and_its_devices():
     shared = PodResourceClaim("gpu", claim="shared")
     wanted = ResourceClaim("default", "shared", ClaimedDevices((one(count=4),)))

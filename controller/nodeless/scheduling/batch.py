@@ -38,6 +38,7 @@ def settle_pods(
     ]
     # Of pods that want the same claim the one comes first that kube-scheduler tries first.
     waiting.sort(key=lambda entry: (-entry[1].priority, entry[1].created_at, entry[0]))
+    devices.expect(dict(waiting))
     for key, pod in waiting:
         settled = devices.settle(pod) if devices.concern(pod.shape) else pod
         if not isinstance(settled, UnschedulableReason):

@@ -11,6 +11,7 @@ as they are looked up.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -88,11 +89,21 @@ class Devices:
         self._settled: dict[object, PodShape | UnschedulableReason] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._somewhere: dict[Selection, bool] = {}
+        self._planned: Set[str] = frozenset()
+        self._users: Counter[str] = Counter()
+        """By ResourceClaim that pods name themselves, how many of them are planned."""
+        self._leaders: dict[str, str] = {}
+        """By such a claim, the pod that brings its devices."""
         self._parts: dict[ClaimedDevices, tuple[ClaimedDevices, ClaimedDevices] | None] = {}
 
     def concern(self, shape: PodShape) -> bool:
         """Whether a pod claims devices, or requests an extended resource that devices serve."""
         return bool(shape.resource_claims or self._served.requested(shape))
+
+    def expect(self, pods: Mapping[str, Pod]) -> None:
+        """Which pods are planned, by key: of those that share a claim one brings its devices."""
+        self._planned = pods.keys()
+        self._users = Counter(claim for pod in pods.values() for claim in _named_claims(pod))
 
     def settle(self, pod: Pod) -> Pod | UnschedulableReason:
         """The pod with its claims as requests and terms, or why it cannot be planned."""
@@ -130,6 +141,8 @@ class Devices:
         shape = self._settled[question]
         if isinstance(shape, UnschedulableReason):
             return shape
+        for claim in _named_claims(pod):
+            self._leaders.setdefault(claim, pod.key)
         labels = {**pod.labels, **dict.fromkeys(shared, "true")} if shared else pod.labels
         return _with(pod, shape, labels)
 
@@ -293,8 +306,10 @@ class Devices:
         goes = claim is not None and claim.deletion_timestamp is not None
         if claim is not None and goes and named.claim:
             return _not_found(f"ResourceClaim {claim.key} is being deleted")
-        # A pod that moves has its devices allocated anew, as one has whose claim is made anew.
-        if claim is not None and claim.allocation is not None and not (goes or pod.node_name):
+        # A pod that moves has its devices allocated anew, as one has whose claim is made anew; but not while
+        # others keep the claim.
+        moves = bool(pod.node_name) and not (named.claim and f"{pod.namespace}/{name}" in self._kept)
+        if claim is not None and claim.allocation is not None and not (goes or moves):
             return tuple(map(self._by_host_name, claim.allocation.terms))
         if claim is not None:
             devices = claim.devices
@@ -376,22 +391,22 @@ class Devices:
         return None
 
     @cached_property
-    def _users(self) -> Mapping[str, list[str]]:
-        """The waiting pods of each ResourceClaim that pods name themselves, in their order."""
-        users: dict[str, list[str]] = {}
-        for key, pod in self._snapshot.pods.items():
-            for named in pod.shape.resource_claims if not (pod.terminal or pod.node_name) else ():
-                if named.claim:
-                    users.setdefault(f"{pod.namespace}/{named.claim}", []).append(key)
-        return {claim: sorted(keys) for claim, keys in users.items()}
+    def _kept(self) -> frozenset[str]:
+        """The ResourceClaims that pods name which run and stay: these stay allocated."""
+        return frozenset(
+            claim
+            for key, pod in self._snapshot.pods.items()
+            if pod.shape.resource_claims and pod.node_name and not (pod.terminal or key in self._planned)
+            for claim in _named_claims(pod)
+        )
 
     def _shared_by(self, pod: Pod, named: PodResourceClaim) -> tuple[str, str]:
         """The pod that brings the devices of a claim that several share, and the label of all of these."""
-        users = self._users.get(f"{pod.namespace}/{named.claim}", []) if named.claim else []
-        if len(users) < 2:
+        claim = f"{pod.namespace}/{named.claim}"
+        if not named.claim or self._users[claim] < 2:
             return "", ""
-        digest = hashlib.sha256(f"{pod.namespace}/{named.claim}".encode()).hexdigest()[:16]
-        return users[0], _SHARED + digest
+        digest = hashlib.sha256(claim.encode()).hexdigest()[:16]
+        return self._leaders.get(claim, pod.key), _SHARED + digest
 
     def _choose(
         self, shape: PodShape, claimed: tuple[ClaimedDevices, ...], named: Sequence[PodResourceClaim]
@@ -534,6 +549,11 @@ def _has(place: DevicePlace, claimed: ClaimedDevices, chosen: Chosen) -> bool:
         return taken(place, (claimed,), chosen) is not None
     except ClaimError:
         return False
+
+
+def _named_claims(pod: Pod) -> frozenset[str]:
+    """The ResourceClaims that a pod names itself."""
+    return frozenset(f"{pod.namespace}/{named.claim}" for named in pod.shape.resource_claims if named.claim)
 
 
 _MEMBERS = tuple(member.name for member in fields(Pod))
