@@ -1,5 +1,6 @@
 """Pods that claim devices get nodes that have them, as many and such as their claims ask for."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -298,6 +299,15 @@ def test_devices_that_are_gone_before_the_pod_comes_are_not_counted_on():
     before = planned(claiming(4, "100m"), template(one()), there, published("there", 4))
     taken_away = planned(claiming(4, "100m"), template(one()), there, published("there", 1))
     assert (len(before.placements), len(taken_away.placements)) == (4, 1)
+
+
+@pytest.mark.parametrize(("slices", "fit"), [(2, {"a": 2, "b": 3}), (3, {})])
+def test_a_pool_may_have_devices_of_many_nodes(slices, fit):
+    """Names tell the devices of each node apart, as for kube-scheduler; and all slices have to be there."""
+    made = [published(name, number, pool_name="all", slices=slices) for name, number in (("a", 2), ("b", 3))]
+    nodes = [gpu_node(name) for name in ("a", "b")]
+    plan = planned(claiming(9, "100m"), template(one()), nodes, *made, types=(PLAIN,))
+    assert Counter(plan.placements.values()) == fit
 
 
 def test_the_newest_generation_of_a_pool_counts():

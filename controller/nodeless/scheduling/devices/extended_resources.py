@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from nodeless.api.names import qualified_name_defects
 from nodeless.model.devices import DeviceClass
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.devices.places import complete_slices, devices_of_node, own_nodes, pools_of
+from nodeless.scheduling.devices.places import PoolSlices, devices_of_node, pools_of
 from nodeless.scheduling.devices.selections import selected_by
 
 #: Before the name of a class, the resource that it serves besides the one that it names.
@@ -78,10 +78,9 @@ def served_on(snapshot: Snapshot, node: str, resources: Iterable[str]) -> frozen
     if not classes:
         return frozenset()
     devices = [
-        (slices[0].driver, device)
-        for slices in pools_of(snapshot.resource_slices.values())
-        if node in own_nodes(slices)
-        for one in complete_slices(slices, node)
+        (slices.driver, device)
+        for slices in map(PoolSlices, pools_of(snapshot.resource_slices.values()))
+        for one in slices.complete(node)
         for device in devices_of_node(one, node)
     ]
     return frozenset(

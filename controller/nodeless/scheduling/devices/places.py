@@ -258,10 +258,10 @@ class DevicePlaces:
         speaking: dict[str, set[str]] = {}
         found: dict[str, DevicePlace] = {}
         numbers: dict[tuple[str, str], int] = {}
-        for slices in pools_of(self._snapshot.resource_slices.values()):
-            driver = slices[0].driver
-            for name in own_nodes(slices):
-                current = complete_slices(slices, name) if name in self._snapshot.nodes else []
+        for slices in map(PoolSlices, pools_of(self._snapshot.resource_slices.values())):
+            driver = slices.driver
+            for name in slices.nodes:
+                current = slices.complete(name) if name in self._snapshot.nodes else []
                 if current:
                     speaking.setdefault(name, set()).add(driver)
                     reached = {one.name: devices_of_node(one, name) for one in current}
@@ -319,18 +319,34 @@ def devices_of_node(one: ResourceSlice, node: str) -> list[Device]:
     return [device for device in one.devices if device.access is not None and device.access.node == node]
 
 
-def complete_slices(slices: Sequence[ResourceSlice], node: str) -> list[ResourceSlice]:
-    """A pool's slices of the newest generation of a node, if all of them are there and none is newer."""
-    concerned = [
-        one
-        for one in slices
-        if one.counter_sets or one.node_name == node or (not one.node_name and devices_of_node(one, node))
-    ]
-    newest = max(one.generation for one in concerned)
-    own = [one for one in concerned if one.generation == newest]
-    if len(own) == own[0].slices:
-        return own
-    if any(one.generation > newest for one in slices):
-        return []
-    current = [one for one in slices if one.generation == newest]
-    return current if len(current) == own[0].slices else []
+class PoolSlices:
+    """The slices of one pool, by the nodes that they have devices of."""
+
+    def __init__(self, slices: Sequence[ResourceSlice]) -> None:
+        """`slices`: all of the pool, by name."""
+        self.driver = slices[0].driver
+        self._newest = max(one.generation for one in slices)
+        self._current = [one for one in slices if one.generation == self._newest]
+        self._of_node: dict[str, list[ResourceSlice]] = {name: [] for name in own_nodes(slices)}
+        for one in slices:
+            for name in self._of_node if one.counter_sets else own_nodes([one]):
+                self._of_node[name].append(one)
+
+    @property
+    def nodes(self) -> Iterable[str]:
+        """The nodes that it has devices for, of each one alone."""
+        return self._of_node
+
+    def complete(self, node: str) -> Sequence[ResourceSlice]:
+        """The slices of its newest generation that are about a node, if all are there and none is newer.
+
+        Where they have counters these are all slices: devices of other nodes take of them, too.
+        """
+        concerned = self._of_node.get(node, [])
+        newest = max((one.generation for one in concerned), default=self._newest)
+        own = [one for one in concerned if one.generation == newest]
+        if not own or len(own) == own[0].slices:
+            return own
+        if newest < self._newest or len(self._current) != own[0].slices:
+            return []
+        return self._current if any(one.counter_sets for one in own) else own
