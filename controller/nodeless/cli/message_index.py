@@ -186,8 +186,8 @@ REFUSALS: Mapping[RefusalCode, tuple[str, str]] = {
         "Use `matchExpressions` on labels.",
     ),
     RefusalCode.RESOURCE_CLAIMS_NOT_PLANNED: (
-        "The pod claims devices in a way that nodeless cannot plan: it claims a part of a device's capacity, or has a constraint that devices must differ.",
-        "Claim whole devices, or provide the nodes for these pods in another way.",
+        "The pod claims devices in a way that nodeless cannot plan: a request or a constraint of a claim is of a kind that it does not know.",
+        "Use requests with `exactly` or `firstAvailable`, and constraints with `matchAttribute` or `distinctAttribute`, or provide the nodes for these pods in another way.",
     ),
     RefusalCode.RESOURCE_CLAIM_NOT_FOUND: (
         "The pod names a ResourceClaim or a ResourceClaimTemplate that does not exist, or is being deleted.",
