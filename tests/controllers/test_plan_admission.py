@@ -51,6 +51,14 @@ def test_a_priority_class_gives_pods_their_priority(pod, priority, name):
     assert (found.priority, found.priority_class) == (priority, name)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_default_priority_classes_the_lowest_counts(order):
+    classes = [a_class("usual", 50, globalDefault=True), a_class("least", -7, globalDefault=True)]
+    found = the_pod(*classes[::order], a_workload())
+
+    assert (found.priority, found.priority_class) == (-7, "least")
+
+
 @pytest.mark.parametrize(
     ("amounts", "resources", "cpu"),
     [

@@ -133,7 +133,9 @@ def _read_class(manifest: Mapping[str, Any], found: Admission) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not -_INT32 <= value < _INT32:
         raise Unusable("value", f"value: {value!r} is not a priority; hint: a whole number of 32 bits")
     found.priorities[name] = value
-    if manifest.get("globalDefault") is True:
+    # Of several defaults the API server takes the lowest.
+    before, lowest = found.default_priority
+    if manifest.get("globalDefault") is True and (not before or value < lowest):
         found.default_priority = (name, value)
 
 
