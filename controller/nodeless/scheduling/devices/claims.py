@@ -308,8 +308,8 @@ class Devices:
             return _not_found(f"ResourceClaim {claim.key} is being deleted")
         # A pod that moves has its devices allocated anew, as one has whose claim is made anew; but not while
         # others keep the claim.
-        moves = bool(pod.node_name) and not (named.claim and f"{pod.namespace}/{name}" in self._kept)
-        if claim is not None and claim.allocation is not None and not (goes or moves):
+        moving = bool(pod.node_name) and not (named.claim and f"{pod.namespace}/{name}" in self._kept)
+        if claim is not None and claim.allocation is not None and not (goes or moving):
             return tuple(map(self._by_host_name, claim.allocation.terms))
         if claim is not None:
             devices = claim.devices
