@@ -48,7 +48,9 @@ def test_many_pods_that_keep_off_others_on_their_host_are_searched_for(seed, mos
     6.1 % where the bound is looked for in short turns.
     """
     path = write_problem("spread apps", seed, tmp_path)
-    assert answer_to(load_problem(path), improve=1.0)["gap"] < most
+    answer = answer_to(load_problem(path), improve=1.0)
+    # Fewer nodes for a little more money are chosen once the search is over.
+    assert 1 - answer["lowerBound"] / families.searched_price(answer) < most
 
 
 @pytest.mark.parametrize(("box", "most"), [(1.0, 0.04), (5.0, 0.015)])

@@ -25,6 +25,8 @@ _FIRST_RUNG = 1 / 64
 _FIRST_STEPS = 40
 #: The first rung in terms of what a greedy cover takes, at least.
 _COVERED = 0.5
+#: The part of a rung that has to be within the time; else up to half of the time would not be used.
+_MOSTLY = 0.85
 #: Nodes and items up to which an integer program looks for whole numbers. With more items a round of cuts
 #: takes too long.
 _FEW_NODES, _FEW_ITEMS = 60, 25
@@ -77,7 +79,7 @@ class AnytimeSearch:
         yield from self.greedy_covers(until)
         while not self._values and not self._ended:
             self._rung = max(self._rung, _COVERED * self._search.covered)
-            if self.spent + self._rung > until:
+            if self.spent + _MOSTLY * self._rung > until:
                 return
             yield from self._climb()
         if further and self._ended:
