@@ -1,6 +1,6 @@
 """Pods that claim devices get nodes that have them, as many and such as their claims ask for."""
 
-from collections import Counter
+from collections import Counter, UserDict
 from dataclasses import replace
 
 import pytest
@@ -37,7 +37,11 @@ from nodeless.model.labels import (
 from nodeless.model.pods import NodeSelectorTerm, PodResourceClaim
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
+from nodeless.scheduling.batch import settle_pods
+from nodeless.scheduling.devices import Devices
 from nodeless.scheduling.devices.known_devices import KNOWN_CLASSES, NEURON, NVIDIA
+from nodeless.scheduling.pods.eligibility import to_place
+from nodeless.scheduling.pods.volumes import Volumes
 from tests.scheduling.factories import claim, instance_type, needs, node, pods, pool, running, snapshot
 
 GPU = PodResourceClaim("gpu", template="gpu")
@@ -805,3 +809,18 @@ def test_a_class_may_be_anybodys():
         claiming(1), template(one(device_class="any")), types=(T4, TRN), classes=(DeviceClass("any"),)
     )
     assert bought(plan) == ["g4dn.2xlarge"]
+
+
+class UnreadCatalog(UserDict):
+    """One in which nobody may look for the types of a pool."""
+
+    def __getitem__(self, pool):
+        raise AssertionError(f"the types of {pool} are looked at")
+
+
+def test_where_nobody_claims_devices_no_type_is_looked_at():
+    """Every solve begins with this, and consolidation makes hundreds of them."""
+    seen = snapshot(pods(3, "1", "1Gi"), pool("default"))
+    catalog = UnreadCatalog(dict.fromkeys(seen.pools))
+    batch, refusals = settle_pods(Volumes(seen), Devices(seen, catalog), to_place(seen, 0.0))
+    assert (sum(len(group.keys) for group in batch), refusals) == (3, [])

@@ -76,7 +76,7 @@ class Devices:
         """`unusable`: keys of pools that can make no node now."""
         self._snapshot = snapshot
         self._catalog = catalog
-        self._prices = TypePrices(snapshot, catalog, unusable)
+        self._unusable = unusable
         self._selections: dict[str, dict[Selection, None]] = {}
         """By resource of whole devices, who looks for them."""
         self._often: dict[str, tuple[tuple[ClaimedDevices, ...], Chosen]] = {}
@@ -389,6 +389,10 @@ class Devices:
                     named, "it has a constraint other than matchAttribute and distinctAttribute"
                 )
         return None
+
+    @cached_property
+    def _prices(self) -> TypePrices:
+        return TypePrices(self._snapshot, self._catalog, self._unusable)
 
     @cached_property
     def _kept(self) -> frozenset[str]:
