@@ -77,7 +77,8 @@ def lower_bound(
         return None
     proved = price * (1 - SAME)
     bounds = [bound]
-    if bound < proved and program.poured:
+    # Where no proof is asked for, as in most plans of consolidation, no second program is made.
+    if bound < proved and program.poured and effort.left > 0:
         bounds.append(bound_by_joining_shapes(problem, program.bought, effort))
     few = sum(each.number for each in placed) <= _WHOLE_PODS or len(placed) <= _WHOLE_CLASSES
     few = few and program.bought.sum() < _MANY_NODES and (problem.singly or not problem.hosts().count)

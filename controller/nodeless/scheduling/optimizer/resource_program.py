@@ -92,8 +92,8 @@ class ResourceProgram:
         self._asked = np.flatnonzero(requests.any(axis=0))
         self._unit = np.maximum(room[:, self._asked].max(axis=0, initial=1), 1).astype(np.float64)
         self._room = room[:, self._asked] / self._unit
-        numbers = np.array([kind.number for kind in kinds])
-        self._amounts = requests[:, self._asked] * numbers[:, None] / self._unit
+        self._numbers = np.array([kind.number for kind in kinds])
+        self._amounts = requests[:, self._asked] * self._numbers[:, None] / self._unit
         self._count = len(room)
         self._solver = quiet_solver()
         self._solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
@@ -128,7 +128,7 @@ class ResourceProgram:
         """What a pod of each kind is worth, and what new nodes pay for limits by shape; after `solve`."""
         dual = np.array(self._solver.getSolution().row_dual, dtype=np.float64)
         first = self._rows["kind", 0]
-        worth = dual[first : first + len(self._kinds)] / [kind.number for kind in self._kinds]
+        worth = dual[first : first + len(self._kinds)] / self._numbers
         rents = [
             -sum(dual[row] * part for row, part in self._charges(shape)) for shape in range(len(self._shapes))
         ]
