@@ -31,10 +31,12 @@ def shares_of(plan: Plan, owner_of: Callable[[str], str]) -> Mapping[str, Share]
     """
     shares: defaultdict[str, Share] = defaultdict(Share)
     for pod, name in plan.placements.items():
-        shares[owner_of(pod)].places.append(name)
+        if owner := owner_of(pod):
+            shares[owner].places.append(name)
     for refusal in plan.refusals:
-        shares[owner_of(refusal.pod)].refusals.append(refusal)
-    for node in plan.new_nodes:
-        for pod in node.pods:
-            shares[owner_of(pod)].coming += 1
+        if owner := owner_of(refusal.pod):
+            shares[owner].refusals.append(refusal)
+    for owner in (owner_of(pod) for node in plan.new_nodes for pod in node.pods):
+        if owner:
+            shares[owner].coming += 1
     return dict(shares)

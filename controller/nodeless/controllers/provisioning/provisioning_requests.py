@@ -109,7 +109,7 @@ class Requests:
         self._count(requests)
         checks = 0
         consumers = consumers_of(snapshot) if requests else {}
-        shares = shares_of(plan, request_of)
+        shares = shares_of(plan, request_of) if requests else {}
         # Those that check come last: room that is kept for the others is not theirs.
         for request in sorted(requests, key=_is_check):
             now, looked = self._clock(), True
