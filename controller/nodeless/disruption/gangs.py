@@ -179,12 +179,16 @@ def is_for_others(snapshot: Snapshot, claim: NodeClaim, digests: Collection[str]
         claim: Of the node.
         digests: Of the pods (`waiting_digests`).
     """
-    node = snapshot.node_of(claim)
-    return (
-        claim.name in snapshot.buffered
-        or (node is not None and node.name in snapshot.buffered)
-        or any(digest in digests for digest in claim.annotations.get(PLANNED_PODS, "").split(","))
+    planned = claim.annotations.get(PLANNED_PODS, "").split(",")
+    return any(name in snapshot.buffered for name in names_of(snapshot, claim)) or any(
+        digest in digests for digest in planned
     )
+
+
+def names_of(snapshot: Snapshot, claim: NodeClaim) -> tuple[str, ...]:
+    """By which plans know the room of a claim: its own name, and its node's once there is one."""
+    node = snapshot.node_of(claim)
+    return (claim.name,) if node is None else (claim.name, node.name)
 
 
 def waiting_digests(snapshot: Snapshot, over: Collection[str] = ()) -> frozenset[str]:

@@ -15,7 +15,7 @@ not its user's wish. Room that was there whole and that nobody used goes as the 
 
 from collections.abc import Mapping
 
-from nodeless.disruption.gangs import is_for_others, is_without_pods, release, waiting_digests
+from nodeless.disruption.gangs import is_for_others, is_without_pods, names_of, release, waiting_digests
 from nodeless.model.instructions import AnnotateClaim, Instruction
 from nodeless.model.labels import LAUNCHED_FOR_REQUEST
 from nodeless.model.nodes import NodeClaim
@@ -83,6 +83,6 @@ def _why_lost(snapshot: Snapshot, key: str) -> str:
 
 def _is_planned_for(snapshot: Snapshot, claim: NodeClaim, expected: frozenset[str], now: float) -> bool:
     """Whether pods that wait, buffers or other requests are to have room on a claim's node."""
-    node = snapshot.node_of(claim)
-    names = (claim.name, node.name if node is not None else "")
-    return is_for_others(snapshot, claim, expected) or any(snapshot.is_nominated(name, now) for name in names)
+    return is_for_others(snapshot, claim, expected) or any(
+        snapshot.is_nominated(name, now) for name in names_of(snapshot, claim)
+    )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodeless.explain.migration.ledger import BadAnswer, shown
+from nodeless.model.labels import CLUSTER_TAG_PREFIX
 
-_OWNER = "kubernetes.io/cluster/"
 _HINT = "hint: give the output of the AWS CLI unchanged"
 #: What each answer holds, by the member that says which one it is.
 COMMANDS = {
@@ -109,7 +109,8 @@ def is_answer(document: Any) -> bool:
 
 def clusters_of(tags: Mapping[str, str]) -> set[str]:
     """The clusters whose nodes a scaling group with these tags has; empty: they do not say."""
-    owners = {key.removeprefix(_OWNER) for key in tags if key.startswith(_OWNER)}
+    prefix = CLUSTER_TAG_PREFIX
+    owners = {key.removeprefix(prefix) for key in tags if key.startswith(prefix)}
     return owners | ({tags["eks:cluster-name"]} if tags.get("eks:cluster-name") else set())
 
 

@@ -109,9 +109,7 @@ class PoolLabels:
     def value(self, key: str, old: str) -> str:
         """What the label of pools has for the value of a group's label."""
         new = self.key(key)
-        if new == key:
-            return old
-        if key == PROVISIONER_NAME:
+        if key in (new, PROVISIONER_NAME):
             return old
         return self.pools.get(old, old) if new == NODE_POOL else _CAPACITY.get(old, old)
 

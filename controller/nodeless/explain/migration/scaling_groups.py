@@ -27,7 +27,7 @@ from nodeless.explain.migration.node_group import (
     set_subnets,
 )
 from nodeless.explain.migration.user_data import taint_of
-from nodeless.model.labels import ON_DEMAND, RESERVED, SPOT
+from nodeless.model.labels import CLUSTER_TAG_PREFIX, ON_DEMAND, RESERVED, SPOT
 
 _TEMPLATE_TAG = "k8s.io/cluster-autoscaler/node-template/"
 WARM = "instances are launched when pods need them; hint: a CapacityBuffer keeps room for pods to come"
@@ -72,9 +72,7 @@ def read_scaling_group(answer: Placed, answers: Answers, ledger: Ledger) -> Node
     set_labels(group, launch.start_up.labels, ledger)
     group.taints = list(launch.start_up.taints)
     read_scaling_members(members, group)
-    cluster = next(
-        (key.rpartition("/")[2] for key in group.tags if key.startswith("kubernetes.io/cluster/")), ""
-    )
+    cluster = next((key.rpartition("/")[2] for key in group.tags if key.startswith(CLUSTER_TAG_PREFIX)), "")
     group.cluster = cluster
     if "subnetSelectorTerms" not in group.spec:
         group.spec["subnetSelectorTerms"] = [{"tags": {"karpenter.sh/discovery": cluster or "*"}}]
@@ -143,7 +141,8 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
     apart: list[str] = []
     attributes: Members | None = None
     for override in template.each("Overrides"):
-        if any(name in override for name in _OWN_TEMPLATE):
+        has_template = any(name in override for name in _OWN_TEMPLATE)
+        if has_template:
             # An image of another architecture, often: the pool's own cannot start on such a type.
             apart.append(override.text("InstanceType"))
         elif kind := override.text("InstanceType", f"{REQUIREMENT}node.kubernetes.io/instance-type"):
@@ -156,7 +155,7 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
                 "InstanceRequirements",
             )
         override.leave("pods are packed by what they request: a node has no weight", "WeightedCapacity")
-        if any(name in override for name in _OWN_TEMPLATE):
+        if has_template:
             override.leave(_ONE_TEMPLATE, "InstanceType", *_OWN_TEMPLATE)
         override.close()
     template.close()
