@@ -280,3 +280,30 @@ def test_zones_are_those_of_the_command(tmp_path):
 def test_every_change_is_completed():
     offered, _ = completed("nodeless plan --what-if ", Path.cwd())
     assert {word.removesuffix("=") for word in offered} == {*what_if.WORDS}
+
+
+def test_loading_the_client_takes_nothing_of_the_time_that_the_cluster_is_given(tmp_path):
+    """On a slow machine loading takes longer than that, and no name would ever be completed."""
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], "
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}], users: [{name: u, user: {}}]}"
+    )
+    program = """
+import asyncio, sys
+from nodeless.cli.completion import NODES, object_names
+wait_for = asyncio.wait_for
+async def timed(awaitable, seconds):
+    before = {*sys.modules}
+    try:
+        return await wait_for(awaitable, seconds)
+    finally:
+        late = [name for name in sys.modules if name not in before and name.startswith("nodeless")]
+        print(seconds, late, file=sys.__stdout__)
+asyncio.wait_for = timed
+object_names(NODES)(type("Context", (), {"params": {"kubeconfig": sys.argv[1]}}), "node/")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, nowhere], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.splitlines() == ["2.0 []"]

@@ -138,9 +138,7 @@ def _names(given: dict[str, Any], kind: str) -> Iterable[str]:
     files = [str(file) for file in given.get("files") or ()] or _files_on_line()
     if files:
         return list(_of_files(files, kind, namespace))
-    import asyncio  # noqa: PLC0415 - most completions need no cluster
-
-    return asyncio.run(asyncio.wait_for(_of_cluster(given, kind, namespace), PATIENCE))
+    return _of_cluster(given, kind, namespace)
 
 
 def _files_on_line() -> list[str]:
@@ -192,20 +190,26 @@ def _of_snapshot(file: str, kind: str, namespace: str) -> Iterator[str]:
                     yield workload.name
 
 
-async def _of_cluster(given: dict[str, Any], kind: str, namespace: str) -> list[str]:
-    # Imported here: the client takes long to load.
+def _of_cluster(given: dict[str, Any], kind: str, namespace: str) -> list[str]:
+    # Imported here: most completions need no cluster. It takes long, so it is done before the time begins.
+    import asyncio  # noqa: PLC0415
+
     from nodeless.cli.kubeconfig import use_kubeconfig  # noqa: PLC0415
     from nodeless.kube import ApiClient  # noqa: PLC0415
 
     use_kubeconfig(str(given.get("kubeconfig") or ""))
     ours = KIND_OF_NAME.get(kind)
     path = ours.path() if ours else _PATHS[kind].format(f"/namespaces/{namespace}" if namespace else "")
-    client = await ApiClient.connect()
-    try:
-        page = await client.request("GET", path, query={"limit": _MOST_NAMES})
-    finally:
-        await client.close()
-    return [str(item["metadata"]["name"]) for item in page.get("items") or ()]
+
+    async def listed() -> list[str]:
+        client = await ApiClient.connect()
+        try:
+            page = await client.request("GET", path, query={"limit": _MOST_NAMES})
+        finally:
+            await client.close()
+        return [str(item["metadata"]["name"]) for item in page.get("items") or ()]
+
+    return asyncio.run(asyncio.wait_for(listed(), PATIENCE))
 
 
 def _workloads(given: dict[str, Any], begun: str) -> list[str]:
