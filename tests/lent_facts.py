@@ -36,8 +36,13 @@ _lent = _Lent()
 def fetch_once(aws: LocalAws) -> None:
     """Ask an AWS without faults, which boto3 finds by the environment, unless that was done before."""
     if _lent.known is None:
-        asyncio.run(_fetch())
+        fetch()
         aws.forget_calls()
+
+
+def fetch() -> None:
+    """Ask the AWS that boto3 finds by the environment."""
+    asyncio.run(_fetch())
 
 
 async def _fetch() -> None:

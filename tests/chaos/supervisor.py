@@ -13,6 +13,9 @@ always. What is to happen to it stands in one folder:
 * `poison`: whether what is called so makes the leader fail (`tests.chaos.poison`); read again at SIGUSR1;
 * `pid`: written here, the process that leads.
 
+What EC2 tells of types and prices, which takes a leader some seconds of processor, is asked for once where
+many leaders follow each other, and lent to each.
+
 A leader that ends in any other way ends the supervisor, with the same exit code.
 
 Run: python -m tests.chaos.supervisor FOLDER
@@ -27,20 +30,27 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import botocore.session
+from botocore.loaders import create_loader
+
+from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.disruption import repair_policy
 from nodeless.kube import ApiClient, Reflector, Watched, cluster
 from nodeless.kube.reflector import Failures
+from nodeless.manager import manager
 from nodeless.manager.manager import LeadershipLostError, run_controller
 from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
-from nodeless.operator.failpoints import Moment, boundary
+from nodeless.operator.failpoints import Moment, boundaries, boundary
 from nodeless.operator.process_settings import ProcessSettings
 from nodeless.operator.timing import TIMING
 from tests.chaos.poison import Poison
 from tests.controllers.world import changeable
+from tests.lent_facts import fetch, lend
 
 #: The exit code of a leader whose lease another one took.
 LOST = 2
@@ -130,6 +140,14 @@ def bend_time(folder: Path, disorder: Disorder, timing: Any) -> None:
     time.time = lambda: right() + wrong_by[0]
 
 
+class LentProvider(AwsProvider):
+    """Knows types and prices from the start, if they have been fetched."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        lend(self)
+
+
 def lead(folder: Path) -> int:
     """One life; its exit code."""
     (folder / "pid").write_text(str(os.getpid()))
@@ -155,6 +173,11 @@ def lead(folder: Path) -> int:
 def main() -> int:
     """Life after life."""
     folder = Path(sys.argv[1])
+    if set(boundaries()) - set((folder / "boundaries").read_text().splitlines()):
+        # The models of AWS's services, which it reads for that, are the leaders' as well.
+        botocore.session.create_loader = cache(create_loader)
+        fetch()
+        manager.AwsProvider = LentProvider  # type: ignore[misc]
     while True:
         child = os.fork()
         if not child:
