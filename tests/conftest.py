@@ -25,6 +25,10 @@ from tests import rights
 FACTOR = float(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
 
 
+# What a test waits for comes, at last, on a machine that is four times slower, or that busy, too.
+KubernetesApi.patience = 4.0
+
+
 # Importing makes millions of objects and no garbage; see `pytest_collection_finish`.
 gc.disable()
 

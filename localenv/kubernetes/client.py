@@ -29,7 +29,13 @@ class ConditionNotMet(TimeoutError):
 
 
 class KubernetesApi(Verbs[Object]):
-    """A client of one API server under one identity; may be used by several threads."""
+    """A client of one API server under one identity; may be used by several threads.
+
+    Attributes:
+        patience: How many times as long as they say all waits last before they are given up.
+    """
+
+    patience = 1.0
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -185,7 +191,7 @@ class KubernetesApi(Verbs[Object]):
         Args:
             subject: The path of an object (None is seen while it is missing), or what makes the state.
             predicate: Whether that is what is waited for; by default that there is something.
-            timeout: Seconds.
+            timeout: Seconds, as many times as `patience` says.
             what: Words for the message.
 
         Returns:
@@ -196,6 +202,7 @@ class KubernetesApi(Verbs[Object]):
         """
         path = subject if isinstance(subject, str) else None
         look = subject if callable(subject) else lambda: self.find(str(path))
+        timeout *= self.patience
         deadline = time.monotonic() + timeout
         last: Any = None
         while True:

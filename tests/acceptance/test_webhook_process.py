@@ -108,7 +108,7 @@ def test_3_1_what_was_asked_before_sigterm_is_answered(replicas, api, namespace,
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"spec.weight: 101 must be from 1 to 100" in answer
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=120) == 0
     log = process.log.read_text()
     for noise in ("Traceback", "Task was destroyed", "never retrieved", "Unclosed"):
         assert noise not in log

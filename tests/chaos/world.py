@@ -28,7 +28,7 @@ from tests.controllers.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_
 #: Leaders that die at each boundary.
 DEATHS = int(os.environ.get("CHAOS_DEATHS", "1"))
 #: For what must come true at last; generous, since every wait of a controller starts anew when it dies.
-PATIENCE = 240.0 * DEATHS
+PATIENCE = 600.0 * DEATHS
 
 
 class Observer:
@@ -371,4 +371,4 @@ class Lives:
     def end(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=120)

@@ -180,7 +180,7 @@ async def test_aws_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_serve
         assert (await provider._cluster.get()).version == "1.28"
         now[0] += 301
         await provider._cluster.get()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             while (await provider._cluster.get()).version != "1.29":  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
     assert made_by(aws, "DescribeCluster") == []

@@ -182,7 +182,7 @@ def clear(api, namespace) -> None:
         api.wait(lambda path=path: not api.list(path), what=f"{path} to be empty")
 
 
-async def eventually(condition, seconds=90):
+async def eventually(condition, seconds=400):
     """Wait until a condition holds, looking after each turn of the loop."""
     async with asyncio.timeout(seconds):
         while not (found := condition()):  # noqa: ASYNC110 - conditions are plain functions

@@ -57,7 +57,7 @@ def settings(namespace, **data):
 def refused(env):
     """The one line that a process leaves that cannot start."""
     ended = subprocess.run(
-        [NODELESS, "run"], env=env, capture_output=True, text=True, timeout=60, check=False
+        [NODELESS, "run"], env=env, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 2, ended.stderr
     (line,) = ended.stderr.splitlines()
@@ -100,7 +100,7 @@ class Replicas:
     def end(self):
         for process in self.started:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=120)
 
 
 def lines(process):
@@ -117,7 +117,7 @@ def says(process, part):
 def scrape(process):
     """The series of a replica by name and labels as written, with their values."""
     url = f"http://127.0.0.1:{process.env['METRICS_PORT']}/metrics"
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         text = answer.read().decode()
     found = {}
     for line in text.splitlines():

@@ -90,7 +90,7 @@ def test_a_node_that_leaves_its_reservation_is_looked_at_soon_and_drifts_where_i
     async def scenario():
         loop = DriftLoop(cluster, Cloud(), SimpleNamespace(carry_out=carry_out), Metrics())
         running = asyncio.create_task(loop.run())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             await drifted.wait()
         running.cancel()
 

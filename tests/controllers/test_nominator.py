@@ -55,7 +55,7 @@ class ApiServer:
 
 async def until(condition):
     """Wait for what must come true."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         while not condition():  # noqa: ASYNC110 - conditions are plain functions
             await asyncio.sleep(0.01)
 

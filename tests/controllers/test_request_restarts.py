@@ -30,7 +30,7 @@ class Requests:
 
     def kill(self, process):
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=120)
         # The dead leader's lease is shortened, so that the test need not wait its fifteen seconds.
         self.api.patch(lease_path(self.namespace), {"spec": {"leaseDurationSeconds": 1}})
 

@@ -65,7 +65,7 @@ def test_a_restarted_api_server_is_survived_without_losing_a_change(
         async def follow(cluster):
             await asyncio.to_thread(control_plane.restart, "kube-apiserver")
             await asyncio.to_thread(api.create, a_pod("late", namespace))
-            await eventually(lambda: f"{namespace}/late" in cluster.snapshot.pods, seconds=40)
+            await eventually(lambda: f"{namespace}/late" in cluster.snapshot.pods)
 
         await watching(client, follow)
 

@@ -42,7 +42,7 @@ NODES = "/api/v1/nodes"
 RESOURCE_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
 OVERLAYS = "/apis/karpenter.sh/v1alpha1/nodeoverlays"
 #: Seconds within which what must come true does, also on a machine that does much else.
-PATIENCE = 200
+PATIENCE = 400
 AWS_SETTINGS = AwsSettings(
     cluster_name=CLUSTER,
     cluster_endpoint="https://demo.example",

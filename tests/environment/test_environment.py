@@ -60,7 +60,7 @@ class Command:
 
     def wait(self, text: str) -> None:
         """Wait until it has said something."""
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 400
         while text not in self.told():
             assert self.process.poll() is None, self.told()
             assert time.monotonic() < deadline, self.told()
@@ -71,7 +71,7 @@ class Command:
         started = descendants(self.process.pid)
         (memory,) = shared_memory(started)
         os.killpg(self.process.pid, number)
-        assert self.process.wait(timeout=60) == 130, self.told()
+        assert self.process.wait(timeout=240) == 130, self.told()
         assert alive(started) == []
         assert not memory.exists()
         assert [*self.home.rglob("*")] == []

@@ -39,7 +39,6 @@ from tests.controllers.vertical_autoscalers import DEFINITION as VERTICAL_DEFINI
 from tests.controllers.vertical_autoscalers import a_vertical_definition
 from tests.controllers.world import (
     OVERLAYS,
-    PATIENCE,
     Kubelets,
     Network,
     a_budget,
@@ -121,7 +120,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Call, int]]
             kubelets.turn()
             return api.get(f"/api/v1/namespaces/{namespace}/pods/web")["status"].get("phase") == "Running"
 
-        api.wait(running, timeout=PATIENCE, what="the pod to run")
+        api.wait(running, what="the pod to run")
         replicas.end()
         api.close()
         yield read_calls(plane.audit_log, USER)
@@ -282,14 +281,14 @@ def another_autoscaler_is_seen(user: User) -> None:
 
 
 def a_gang_is_released(user: User) -> None:
-    """Nobody binds its pods: its nodes end, and until when it waits is kept."""
+    """Nobody binds its pods, for which no node has room: their nodes end, and until when it waits is kept."""
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     for name in ("gang-0", "gang-1"):
-        pod = a_pod(name, user.namespace, cpu="1", schedulerName="nobody")
+        pod = a_pod(name, user.namespace, cpu="3", schedulerName="nobody")
         pod["metadata"] |= {"annotations": {GANG_SIZE: "2"}, "labels": {GROUP_LABELS[0]: "gang"}}
         path = user.api.path_of(user.api.create(pod))
         user.api.patch(path, {"status": {"conditions": [refused]}}, kind="strategic", subresource="status")
-    user.api.wait(f"{OF_ITS_NAMESPACE}/configmaps/{PAUSES_NAME}", timeout=PATIENCE)
+    user.api.wait(f"{OF_ITS_NAMESPACE}/configmaps/{PAUSES_NAME}")
     for name in ("gang-0", "gang-1"):
         user.api.delete(f"/api/v1/namespaces/{user.namespace}/pods/{name}", grace_seconds=0)
 
@@ -333,6 +332,5 @@ def another_replica_leads(user: User) -> None:
     user.api.wait(
         user.environment.leader,
         lambda found: found is not None and found.pid != leader.pid,
-        timeout=PATIENCE,
         what="another process to lead",
     )

@@ -272,7 +272,7 @@ def test_a_kind_that_is_done_without_is_not_why_others_are_not_listed_yet():
         task = asyncio.create_task(cluster.run(Slow(), kinds))
         await eventually(cluster.problems)
         assert cluster.sync_problems() == cluster.problems()
-        await eventually(lambda: not cluster.sync_problems(), seconds=30)
+        await eventually(lambda: not cluster.sync_problems())
         task.cancel()
         return cluster.problems()
 

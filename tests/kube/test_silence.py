@@ -72,7 +72,7 @@ def test_a_connection_that_is_cut_in_silence_is_replaced_and_nothing_is_missed(
     seen = []
 
     async def until(step):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             while not any(isinstance(e, ConfigMapSeen) and e.data["step"] == step for e in seen):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 

@@ -226,10 +226,13 @@ def test_an_eviction_without_a_budget_deletes_the_pod(api: KubernetesApi, namesp
     api.wait_gone(path)
 
 
-def test_waiting_in_vain_shows_the_last_state(api: KubernetesApi, namespace: str) -> None:
+def test_waiting_in_vain_shows_the_last_state(
+    api: KubernetesApi, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KubernetesApi, "patience", 2.0)
     path = api.path_of(api.create(config_map(namespace, "settings", color="red")))
 
-    with pytest.raises(ConditionNotMet, match=r"waited 0\.2 s for blue settings; last seen: .*red"):
+    with pytest.raises(ConditionNotMet, match=r"waited 0\.4 s for blue settings; last seen: .*red"):
         api.wait(path, lambda seen: seen["data"]["color"] == "blue", timeout=0.2, what="blue settings")
 
 
