@@ -6,7 +6,7 @@ import gc
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -71,11 +71,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _keep_a_part(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one case or more of each test that is marked `drawn`, which ones the seed of the run decides."""
+    """Keep one case or more of what is marked `drawn`, which ones the seed of the run decides.
+
+    What is drawn from are the cases of a test, or those of all tests whose marks have the same words.
+    """
     cases = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("drawn"):
-            cases[item.nodeid.partition("[")[0]].append(item)
+        if mark := item.get_closest_marker("drawn"):
+            cases[mark.args[0] if mark.args else item.nodeid.partition("[")[0]].append(item)
     left: set[pytest.Item] = set()
     for name, drawn in sorted(cases.items()):
         drawn.sort(key=lambda item: item.nodeid)
@@ -83,6 +86,13 @@ def _keep_a_part(config: pytest.Config, items: list[pytest.Item]) -> None:
         left.update(chance.sample(drawn, len(drawn) - max(1, round(len(drawn) * FACTOR))))
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
+
+
+@pytest.fixture
+def is_drawn(request: pytest.FixtureRequest) -> Callable[[str], bool]:
+    """Whether a test tries a case in this run: as large a part as the factor says, which the seed decides."""
+    seed = f"{request.config.getoption('randomly_seed', 0)} {request.node.nodeid}"
+    return lambda case: FACTOR >= 1 or random.Random(f"{seed} {case}").random() < FACTOR
 
 
 def pytest_collection_finish() -> None:

@@ -14,7 +14,7 @@ from tests.chaos.supervisor import LOST
 from tests.chaos.world import World
 from tests.controllers.process import lease_path
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.drawn("leaders that lost their lease")]
 
 #: Calls to AWS that change something begin with one of these.
 CHANGING = ("Create", "Terminate", "Run", "Delete", "Modify", "Put")
@@ -76,7 +76,6 @@ def test_a_leader_cut_off_from_the_api_server_ends_before_another_one_acts(world
     world.story.append("a leader cut off from the API server")
 
 
-@pytest.mark.drawn
 @pytest.mark.parametrize("place", ["before LaunchInstance", "before CreateClaim"])
 def test_a_leader_that_was_suspended_beyond_its_lease_does_not_go_on(world: World, place: str) -> None:
     world.pools()

@@ -51,6 +51,7 @@ def told(caplog: pytest.LogCaptureFixture) -> str:
 
 
 @pytest.mark.cluster
+@pytest.mark.drawn("previews of pools")
 def test_a_preview_names_the_nodes_that_a_changed_pool_would_replace_and_the_cost(
     api: Any, eks: Any, claimed: str, control_plane: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,6 +130,7 @@ REMOVED = "pools: 1 node would end and 1 pod move: Provisioner/default is remove
 
 
 @pytest.mark.cluster
+@pytest.mark.drawn("previews of pools")
 def test_a_preview_of_the_engine_tells_what_becomes_of_the_nodes_of_pools_that_leave_the_stack(
     api: Any, aws: Any, eks: Any, claimed: str, control_plane: Any, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_preview_of_the_engine_tells_what_becomes_of_the_nodes_of_pools_that_l
 
 
 @pytest.mark.cluster
+@pytest.mark.drawn("previews of pools")
 def test_where_the_engine_does_not_tell_what_the_stack_had_the_annotation_does(
     api: Any, aws: Any, eks: Any, claimed: str, control_plane: Any, tmp_path: Path
 ) -> None:

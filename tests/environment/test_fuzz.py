@@ -11,7 +11,7 @@ import pytest
 from localenv.environment import Environment
 from tests.fuzz.run import Fuzz
 
-pytestmark = pytest.mark.environment
+pytestmark = [pytest.mark.environment, pytest.mark.drawn("environments of their own")]
 
 #: How long it throws; what broke something once is a test of its own, where its subject is tested.
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "60"))

@@ -23,7 +23,7 @@ from tests.environment.heard import Heard
 from tests.environment.test_stack import what_aws_has
 from tests.environment.user import User
 
-pytestmark = pytest.mark.environment
+pytestmark = [pytest.mark.environment, pytest.mark.drawn("environments of their own")]
 
 #: As docs/guides/controller-on-nodes.md says it.
 CONFIG = {

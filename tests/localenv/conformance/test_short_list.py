@@ -10,6 +10,7 @@ from localenv.progress import silent
 
 
 @pytest.mark.environment
+@pytest.mark.drawn("environments of their own")
 @pytest.mark.long
 # Suites that are not built yet are built first, from modules that are fetched.
 @pytest.mark.timeout(1800)

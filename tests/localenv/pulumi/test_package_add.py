@@ -239,7 +239,7 @@ def others(host: CodeHost) -> set[str]:
     return {each for each in host.asked if FOREIGN.fullmatch(each)} - {CODE, PLUGINS, RELEASES}
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn("ways to add the package")
 def test_by_path_the_checkout_is_added_and_used(
     project: Project, checkout: Path, code_host: CodeHost, aws: LocalAws
 ) -> None:
@@ -256,7 +256,7 @@ def test_by_path_the_checkout_is_added_and_used(
     assert project.pulumi("stack", "output", "vpc").stdout.strip() == vpc["VpcId"]
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn("ways to add the package")
 def test_by_repository_the_latest_release_is_added_and_used(
     lent: Project, shared: Shared, code_host: CodeHost, aws: LocalAws
 ) -> None:
@@ -273,6 +273,7 @@ def test_by_repository_the_latest_release_is_added_and_used(
     assert "nodeless:index:Network" in lent.operate("preview", aws)
 
 
+@pytest.mark.drawn("ways to add the package")
 @pytest.mark.parametrize("lent", [False], indirect=True, ids=["without uv"])
 def test_by_repository_a_version_is_the_tag_of_that_release(lent: Project) -> None:
     lent.add(f"{ADDRESS}@{VERSION}")
@@ -281,6 +282,7 @@ def test_by_repository_a_version_is_the_tag_of_that_release(lent: Project) -> No
     assert lent.plugin["version"] == VERSION
 
 
+@pytest.mark.drawn("ways to add the package")
 def test_by_repository_a_commit_is_added_and_used(
     tmp_path: Path, shared: Shared, code_host: CodeHost, checkout: Path, aws: LocalAws
 ) -> None:
@@ -296,6 +298,7 @@ def test_by_repository_a_commit_is_added_and_used(
     assert "nodeless:index:Network" in project.operate("preview", aws)
 
 
+@pytest.mark.drawn("ways to add the package")
 def test_by_repository_without_a_release_the_newest_commit_is_added(
     tmp_path: Path, shared: Shared, checkout: Path
 ) -> None:
@@ -310,6 +313,7 @@ def test_by_repository_without_a_release_the_newest_commit_is_added(
     assert (shared.home / "plugins" / f"resource-{PLUGIN}-v0.0.0-x{commit}" / "subject").exists()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("project", [False], indirect=True, ids=["without uv"])
 @pytest.mark.parametrize(
     ("version", "told"),
