@@ -1,6 +1,7 @@
 """What a node group becomes: each setting has its place in the pool or its node class, or is listed."""
 
 import base64
+from fnmatch import fnmatchcase
 
 import pytest
 from typer.testing import CliRunner
@@ -211,6 +212,43 @@ def test_types_by_attributes_are_requirements(tmp_path):
     assert pool["spec"]["limits"] == {"nodes": "4"}
     lost = left_of(made, "LaunchTemplate/workers:1")
     assert lost["LaunchTemplateData.InstanceRequirements.MemoryGiBPerVCpu"]["matters"]
+
+
+@pytest.mark.parametrize(
+    ("given", "operator"),
+    [
+        ({"AllowedInstanceTypes": ["m5*.*", "r6i.large"]}, "In"),
+        ({"AllowedInstanceTypes": ["m5.*", "r6i.large"]}, "In"),
+        ({"AllowedInstanceTypes": ["*.2xlarge", "zz9*"]}, "In"),
+        ({"AllowedInstanceTypes": ["c*a.*large"]}, "In"),
+        ({"ExcludedInstanceTypes": ["*3*", "m5.large"]}, "NotIn"),
+    ],
+)
+def test_patterns_of_types_are_the_types_that_they_match(tmp_path, given, operator):
+    template = a_template(InstanceRequirements={"VCpuCount": {"Min": 2}, "MemoryMiB": {"Min": 4096}, **given})
+    del template["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"]
+    made = alone(tmp_path, template, a_scaling_group(), options=("--role", "nodes"))
+    found, values = requirement(pools_of(made)["workers"], "node.kubernetes.io/instance-type")
+    ((name, patterns),) = given.items()
+    sold = [one.name for one in bundled_catalog().facts]
+    matching = [kind for kind in sold if any(fnmatchcase(kind, pattern) for pattern in patterns)]
+    assert (found, sorted(values)) == (operator, sorted(matching))
+    lost = left_of(made, "LaunchTemplate/workers:1").get(f"LaunchTemplateData.InstanceRequirements.{name}")
+    unknown = [pattern for pattern in patterns if pattern == "zz9*"]
+    assert (lost is not None and lost["matters"]) == bool(unknown)
+
+
+def test_a_pattern_that_no_type_matches_is_told_and_restricts_nothing(tmp_path):
+    attributes = {"VCpuCount": {"Min": 2}, "MemoryMiB": {"Min": 4096}, "AllowedInstanceTypes": ["zz*"]}
+    template = a_template(InstanceRequirements=attributes)
+    del template["LaunchTemplateVersions"][0]["LaunchTemplateData"]["InstanceType"]
+    made = alone(tmp_path, template, a_scaling_group(), options=("--role", "nodes"))
+    assert requirement(pools_of(made)["workers"], "node.kubernetes.io/instance-type") is None
+    lost = left_of(made, "LaunchTemplate/workers:1")
+    assert (
+        "no known instance type"
+        in lost["LaunchTemplateData.InstanceRequirements.AllowedInstanceTypes"]["reason"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,9 @@ def migration_of(options: Options, sold: CatalogFile) -> Migration:
     for line in given.remarks:
         remark(f"nodeless: note: {line}")
     autoscaler = given.autoscaler(ledger)
-    read = read_groups(given.answers, autoscaler, ledger)
     sizes = type_sizes(sold)
+    given.answers.sold = sizes.keys()
+    read = read_groups(given.answers, autoscaler, ledger)
     names = {str(metadata_of(document.value).get("name")) for document in given.pools}
     made = propose(
         read.served, autoscaler, sizes, ledger, role=options.role, any_type=options.any_type, names=names

@@ -6,7 +6,7 @@ and `describe-scheduled-actions`, `aws ec2 describe-launch-template-versions` an
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,8 @@ class Answers:
 
     objects: dict[str, list[Placed]] = field(default_factory=dict)
     """By the member of the answer that they were in."""
+    sold: Collection[str] = ()
+    """Names of all instance types, by which patterns of names are read."""
     _known: set[str] = field(default_factory=set)
 
     def add(self, document: Mapping[str, Any], place: str) -> None:

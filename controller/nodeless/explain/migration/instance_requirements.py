@@ -1,7 +1,8 @@
 """The attributes by which a group chooses its instance types, as requirements of a pool."""
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from nodeless.explain.migration.ledger import Members
@@ -22,6 +23,10 @@ from nodeless.model.labels import (
 
 Term = dict[str, Any]
 _NO_LABEL = "instance types have no label for it; hint: name types or families in the pool's requirements"
+_NO_SUCH_TYPE = (
+    "no known instance type has such a name; hint: name types or families in the pool's requirements"
+)
+_AS_OF_NOW = "the requirement lists the types that match today; hint: add those that AWS releases later"
 #: As EC2 counts them: families of which a newer one is sold.
 _OLDEST_CURRENT = 4
 #: What bare metal has none of, whatever its sizes are called.
@@ -34,12 +39,17 @@ _ONE_KIND = (
 _MAKERS = {"intel": "intel", "amd": "amd", "amazon-web-services": "aws"}
 
 
-def requirements_of(members: Members) -> list[Term]:
-    """The requirements; what none can say is left. Raises BadAnswer."""
+def requirements_of(members: Members, sold: Collection[str]) -> list[Term]:
+    """The requirements; what none can say is left. Raises BadAnswer.
+
+    Args:
+        members: Those of InstanceRequirements.
+        sold: Names of all instance types.
+    """
     terms = [
         *_range(members, "VCpuCount", INSTANCE_CPU),
         *_range(members, "MemoryMiB", INSTANCE_MEMORY),
-        *_types(members),
+        *_types(members, sold),
         *_generations(members),
         *_kinds(members),
         *_accelerators(members),
@@ -80,27 +90,34 @@ def _range(members: Members, name: str, key: str) -> Iterator[Term]:
     bounds.close()
 
 
-def _types(members: Members) -> Iterator[Term]:
-    """Names and families; `*` may stand for the end of a name only."""
+def _types(members: Members, sold: Collection[str]) -> Iterator[Term]:
+    """Names, families, and whatever else `*` stands for, by the names of the types that there are."""
     for name, operator in (("AllowedInstanceTypes", "In"), ("ExcludedInstanceTypes", "NotIn")):
         patterns = members.texts(name)
         families = [pattern.removesuffix(".*") for pattern in patterns if pattern.endswith(".*")]
         families = [family for family in families if "*" not in family]
-        names = [pattern for pattern in patterns if "*" not in pattern]
-        unsaid = [
-            pattern
-            for pattern in patterns
-            if pattern not in names and pattern.removesuffix(".*") not in families
-        ]
+        others = [pattern for pattern in patterns if pattern.removesuffix(".*") not in families]
         # What is allowed by family or by name cannot be one requirement: both would have to hold.
-        if operator == "In" and families and names:
-            unsaid, families, names = patterns, [], []
+        if operator == "In" and families and others:
+            families, others = [], patterns
+        names = list(dict.fromkeys(kind for pattern in others for kind in _matching(pattern, sold)))
+        unsaid = [pattern for pattern in others if not _matching(pattern, sold)]
         for listed, key in ((families, INSTANCE_FAMILY), (names, INSTANCE_TYPE)):
             if listed:
                 members.ledger.carry(members.source, members.path(name), f"NodePool requirement {key}")
                 yield _in(key, listed, operator)
+        if any("*" in pattern for pattern in others if pattern not in unsaid):
+            members.ledger.leave(members.source, members.path(name), patterns, _AS_OF_NOW, matters=False)
         if unsaid:
-            members.ledger.leave(members.source, members.path(name), unsaid, _NO_LABEL)
+            members.ledger.leave(members.source, members.path(name), unsaid, _NO_SUCH_TYPE)
+
+
+def _matching(pattern: str, sold: Collection[str]) -> list[str]:
+    """The types that a pattern of EC2 means; a name is its own."""
+    if "*" not in pattern:
+        return [pattern]
+    expression = re.compile(".*".join(map(re.escape, pattern.split("*"))))
+    return [kind for kind in sold if expression.fullmatch(kind)]
 
 
 def _generations(members: Members) -> Iterator[Term]:

@@ -60,7 +60,7 @@ def read_managed_group(answer: Placed, answers: Answers, ledger: Ledger) -> Node
     if not group.types and launch.instance_requirements is None:
         group.types = ("t3.medium",)
     if launch.instance_requirements is not None and not types:
-        group.requirements = requirements_of(launch.instance_requirements)
+        group.requirements = requirements_of(launch.instance_requirements, answers.sold)
     capacity = members.text("capacityType", f"{REQUIREMENT}karpenter.sh/capacity-type")
     group.capacity_types = {"SPOT": (SPOT,), "CAPACITY_BLOCK": (RESERVED,)}.get(capacity, (ON_DEMAND,))
     set_labels(group, {**launch.start_up.labels, **members.mapping("labels", LABELS)}, ledger)

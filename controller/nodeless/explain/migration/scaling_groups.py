@@ -110,11 +110,11 @@ def _launch_of_self_managed(members: Members, group: NodeGroup, answers: Answers
             f"{group.place}: {group.subject} has neither launch template nor launch configuration; "
             "hint: leave out groups that EKS Auto Mode or Karpenter created"
         )
-    _take_types(group, [launch.instance_type] if launch.instance_type else [], launch)
+    _take_types(group, [launch.instance_type] if launch.instance_type else [], launch, answers)
     return launch
 
 
-def _take_types(group: NodeGroup, types: list[str], launch: Launch) -> None:
+def _take_types(group: NodeGroup, types: list[str], launch: Launch, answers: Answers) -> None:
     """Types by name, or else by attributes. Raises BadAnswer."""
     group.types = tuple(dict.fromkeys(types))
     if group.types:
@@ -124,7 +124,7 @@ def _take_types(group: NodeGroup, types: list[str], launch: Launch) -> None:
             f"{group.place}: {group.subject}: neither it nor its template names an instance type; "
             "hint: is the version of the template right?"
         )
-    group.requirements = requirements_of(launch.instance_requirements)
+    group.requirements = requirements_of(launch.instance_requirements, answers.sold)
 
 
 def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledger) -> Launch:
@@ -164,7 +164,7 @@ def _read_mixed(mixed: Members, group: NodeGroup, answers: Answers, ledger: Ledg
         launch.instance_requirements = attributes
     elif not types and not apart and launch.instance_type:
         types = [launch.instance_type]
-    _take_types(group, types or [kind for kind in apart if kind], launch)
+    _take_types(group, types or [kind for kind in apart if kind], launch, answers)
     distribution = mixed.below("InstancesDistribution")
     if distribution is not None:
         _read_distribution(distribution, group)
