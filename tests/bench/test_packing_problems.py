@@ -63,9 +63,10 @@ PRICED = [
 ]
 
 
-@pytest.mark.drawn
 @pytest.mark.parametrize("name", PRICED)
-@pytest.mark.parametrize("improve", [0.0, 1.0], ids=["fast", "full"])
+@pytest.mark.parametrize(
+    "improve", [pytest.param(0.0, id="fast"), pytest.param(1.0, id="full", marks=pytest.mark.drawn)]
+)
 def test_a_plan_at_the_lowest_price_can_be_carried_out_and_costs_less(name, improve):
     reference = read(FOLDER / "karpenter.json")[name]
     answer = answer_to(load(name), improve=improve)

@@ -129,7 +129,8 @@ def repack(
     if most < 1:
         return first_fit
     pods = sum(item.count for item in items)
-    in_bulk = float(matmul(cover.worth[: len(bought)], cover.needed[: len(bought)]))
+    # For what is bought alone: items that are joined with placed pods need more.
+    in_bulk = float(matmul(cover.worth[: len(bought)], np.array([item.count for item in bought])))
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
         return first_fit
     hosts = HostLimits(items)
