@@ -41,7 +41,6 @@ from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.disruption import repair_policy
 from nodeless.kube import ApiClient, Reflector, Watched, cluster
 from nodeless.kube.reflector import Failures
-from nodeless.manager import manager
 from nodeless.manager.manager import LeadershipLostError, run_controller
 from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
@@ -163,7 +162,9 @@ def lead(folder: Path) -> int:
     code = 0
     try:
         with suppress(asyncio.CancelledError):
-            asyncio.run(run_controller(ProcessSettings.from_environment(), Deadly(folder), timing))
+            asyncio.run(
+                run_controller(ProcessSettings.from_environment(), Deadly(folder), timing, LentProvider)
+            )
     except* LeadershipLostError as group:
         print(f"leader: {group.exceptions[0]}", file=sys.stderr)  # noqa: T201
         code = LOST
@@ -177,7 +178,6 @@ def main() -> int:
         # The models of AWS's services, which it reads for that, are the leaders' as well.
         botocore.session.create_loader = cache(create_loader)
         fetch()
-        manager.AwsProvider = LentProvider  # type: ignore[misc]
     while True:
         child = os.fork()
         if not child:

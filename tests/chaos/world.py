@@ -27,7 +27,10 @@ from tests.controllers.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_
 
 #: Leaders that die at each boundary.
 DEATHS = int(os.environ.get("CHAOS_DEATHS", "1"))
-#: For what must come true at last; generous, since every wait of a controller starts anew when it dies.
+#: How long a pod may wait that could have a node; generous, since every wait of a controller starts anew when
+#: it dies.
+LONGEST_WAIT = 240.0 * DEATHS
+#: For what must come true at last, on a slow machine, too.
 PATIENCE = 600.0 * DEATHS
 
 
@@ -89,7 +92,7 @@ class World:
         self.api = plane.client()
         self.observer = Observer(aws)
         self.machines = Machines(plane.client(), self.observer)
-        self.watcher = Watcher(plane.client(), aws, namespace, PATIENCE)
+        self.watcher = Watcher(plane.client(), aws, namespace, LONGEST_WAIT)
         #: Where leaders died, and which faults there were.
         self.story: list[str] = []
         #: What the leaders' settings say beyond the usual.

@@ -76,8 +76,10 @@ class Controller:
         client: ApiClient,
         failpoint: Failpoint = pass_by,
         timing: Timing = TIMING,
+        provider: type[AwsProvider] = AwsProvider,
     ) -> None:
         self._process = process
+        self._provider = provider
         self._failpoint = failpoint
         self._timing = timing
         self._client = client
@@ -226,7 +228,7 @@ class Controller:
     async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
         by_eks = settings.current.eks_control_plane
         of_cluster = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
-        aws = AwsProvider(
+        aws = self._provider(
             aws_settings(settings.current, *of_cluster),
             log=logger("aws"),
             clock=wall_clock,
@@ -335,12 +337,15 @@ def _configure_logs(process: ProcessSettings) -> None:
 
 
 async def run_controller(
-    process: ProcessSettings, failpoint: Failpoint = pass_by, timing: Timing = TIMING
+    process: ProcessSettings,
+    failpoint: Failpoint = pass_by,
+    timing: Timing = TIMING,
+    provider: type[AwsProvider] = AwsProvider,
 ) -> None:
     """Connect and run one replica; SIGTERM and SIGINT end it in order.
 
     `failpoint` is passed at every boundary of an instruction (see `nodeless.operator.failpoints`);
-    `timing` are the controllers' clocks, periods and deadlines.
+    `timing` are the controllers' clocks, periods and deadlines; `provider` makes the client of AWS.
 
     Raises:
         SettingsError, ApiUnavailable, PortTakenError: It cannot start.
@@ -355,7 +360,9 @@ async def run_controller(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    work = asyncio.create_task(Controller(process, client, failpoint, timing).run(), name="controller")
+    work = asyncio.create_task(
+        Controller(process, client, failpoint, timing, provider).run(), name="controller"
+    )
     asked = asyncio.create_task(stopping.wait(), name="signals")
     try:
         await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
