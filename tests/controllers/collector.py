@@ -86,6 +86,16 @@ class Receiver:
             found.append((root, {step.name: step for step in sorted(steps, key=lambda step: step.started)}))
         return found
 
+    def steps_until(self, root, time):
+        """The last steps of a trace, by name, that had begun then: those of the pass that led to its node.
+
+        Until its node is there, later passes place a pod again.
+        """
+        steps = [span for span in self.spans if span.parent == root.id and span.trace == root.trace]
+        return {
+            step.name: step for step in sorted(steps, key=lambda step: step.started) if step.started <= time
+        }
+
     def close(self):
         self._answer.set()
         self._server.shutdown()

@@ -59,6 +59,7 @@ def test_the_trace_of_a_pod_tells_its_way_to_a_node(replicas, receiver, api, net
         return receiver.traces()
 
     ((root, steps),) = api.wait(traced, timeout=60, what="a trace")
+    steps |= receiver.steps_until(root, steps["claim"].started)
     (claim,), (instance,) = api.list(CLAIMS), network.instances().values()
     pod = api.get(f"/api/v1/namespaces/{namespace}/pods/web")
     assert root.resource["service.name"] == "autoscaler"
