@@ -173,9 +173,14 @@ class World:
         self.until(lambda: not self.pods(name), f"the pods of {name} are gone")
 
     def node_of(self, name: str) -> tuple[str, dict[str, Any]]:
-        """The claim and the node that the first running pod of a Deployment is on."""
-        node = self.running(name)[0]["spec"]["nodeName"]
-        return next((c, n) for c, n in self.nodes().items() if n["metadata"]["name"] == node)
+        """The claim and the node that the first running pod of a Deployment is on, once it is on one."""
+
+        def found() -> tuple[str, dict[str, Any]] | None:
+            hosts = [pod["spec"]["nodeName"] for pod in self.running(name)][:1]
+            return next(((c, n) for c, n in self.nodes().items() if n["metadata"]["name"] in hosts), None)
+
+        claim, node = self.until(found, f"a pod of {name} runs on a node")
+        return claim, node
 
     def restart_api_server(self) -> None:
         """Kill the API server and start it again; those of Kubernetes that depend on it start anew, too.
