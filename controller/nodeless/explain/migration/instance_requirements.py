@@ -1,8 +1,8 @@
 """The attributes by which a group chooses its instance types, as requirements of a pool."""
 
 import math
-import re
 from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 from nodeless.explain.migration.ledger import Members
@@ -100,13 +100,14 @@ def _types(members: Members, sold: Collection[str]) -> Iterator[Term]:
         # What is allowed by family or by name cannot be one requirement: both would have to hold.
         if operator == "In" and families and others:
             families, others = [], patterns
-        names = list(dict.fromkeys(kind for pattern in others for kind in _matching(pattern, sold)))
-        unsaid = [pattern for pattern in others if not _matching(pattern, sold)]
+        matching = {pattern: _matching(pattern, sold) for pattern in others}
+        names = list(dict.fromkeys(kind for kinds in matching.values() for kind in kinds))
+        unsaid = [pattern for pattern, kinds in matching.items() if not kinds]
         for listed, key in ((families, INSTANCE_FAMILY), (names, INSTANCE_TYPE)):
             if listed:
                 members.ledger.carry(members.source, members.path(name), f"NodePool requirement {key}")
                 yield _in(key, listed, operator)
-        if any("*" in pattern for pattern in others if pattern not in unsaid):
+        if any("*" in pattern for pattern, kinds in matching.items() if kinds):
             members.ledger.leave(members.source, members.path(name), patterns, _AS_OF_NOW, matters=False)
         if unsaid:
             members.ledger.leave(members.source, members.path(name), unsaid, _NO_SUCH_TYPE)
@@ -116,8 +117,7 @@ def _matching(pattern: str, sold: Collection[str]) -> list[str]:
     """The types that a pattern of EC2 means; a name is its own."""
     if "*" not in pattern:
         return [pattern]
-    expression = re.compile(".*".join(map(re.escape, pattern.split("*"))))
-    return [kind for kind in sold if expression.fullmatch(kind)]
+    return [kind for kind in sold if fnmatchcase(kind, pattern)]
 
 
 def _generations(members: Members) -> Iterator[Term]:
