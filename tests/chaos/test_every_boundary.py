@@ -23,7 +23,7 @@ def test_a_leader_killed_at_every_boundary_of_every_instruction_loses_nothing(
 ) -> None:
     world.settings["nodeless.nodeRepair"] = "true"
     deadly = [place for place in boundaries() if is_drawn(place)]
-    with world.leaders(deaths=DEATHS, spared=sorted({*boundaries()} - {*deadly})) as lives:
+    with world.leaders(deadly=deadly, deaths=DEATHS) as lives:
         whole_life(world)
         died_at = Counter(lives.died_at)
         lives.check()

@@ -54,7 +54,7 @@ def module_led(
         api.wait(DEFINITION, is_established, what="capacity buffers to be served")
         world.pools(requirements=[TYPES, SPOT])
         link = Link(control_plane, world.namespace, world.directory)
-        with world.leaders(deadly=False, KUBECONFIG=str(link.kubeconfig)) as leader:
+        with world.leaders(KUBECONFIG=str(link.kubeconfig)) as leader:
             # A process that has not begun may end when it is refused: a kubelet would start it again.
             world.until(lambda: "cluster state is in sync" in leader.log.read_text(), "the leader to begin")
             yield Led(world, leader, link)

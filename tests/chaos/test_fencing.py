@@ -56,12 +56,12 @@ def test_a_leader_cut_off_from_the_api_server_ends_before_another_one_acts(world
     arn, key = own_credentials(world.aws, "first")
     link = Link(world.plane, world.namespace, world.directory)
     key["KUBECONFIG"] = str(link.kubeconfig)
-    with world.leaders(name="first", deadly=False, LEADER_ELECT="true", **key) as first:
+    with world.leaders(name="first", LEADER_ELECT="true", **key) as first:
         leads(world, "first")
         world.deploy("before", 1, cpu="1100m")
         world.runs(before=1)
         assert changes(world.aws, arn)
-        with world.leaders(name="second", deadly=False, LEADER_ELECT="true") as second:
+        with world.leaders(name="second", LEADER_ELECT="true") as second:
             link.cut()
             world.deploy("after", 1, cpu="1100m")
             # Ten seconds without a renewal, then it ends by itself; the other may lead after fifteen.
@@ -80,11 +80,11 @@ def test_a_leader_cut_off_from_the_api_server_ends_before_another_one_acts(world
 def test_a_leader_that_was_suspended_beyond_its_lease_does_not_go_on(world: World, place: str) -> None:
     world.pools()
     arn, key = own_credentials(world.aws, "first")
-    with world.leaders(name="first", deadly=False, stop_at=place, LEADER_ELECT="true", **key) as first:
+    with world.leaders(name="first", stop_at=place, LEADER_ELECT="true", **key) as first:
         leads(world, "first")
         world.deploy("web", 1, cpu="1100m")
         world.until(lambda: first.died_at == [place], f"the first to stop {place}")
-        with world.leaders(name="second", deadly=False, LEADER_ELECT="true") as second:
+        with world.leaders(name="second", LEADER_ELECT="true") as second:
             since = leads(world, "second")
             world.runs(web=1)
             os.kill(first.pid, signal.SIGCONT)
@@ -101,13 +101,13 @@ def test_a_leader_that_was_suspended_between_two_tries_of_a_call_does_not_try_ag
     refused = {"code": "InternalError", "status": 500}
     # Late, so that the leader is suspended while it waits for a refusal and not as it sends the next try.
     world.aws.set_faults(errors={"CreateLaunchTemplate": refused}, delay={"CreateLaunchTemplate": 5.0})
-    with world.leaders(name="first", deadly=False, LEADER_ELECT="true", **key) as first:
+    with world.leaders(name="first", LEADER_ELECT="true", **key) as first:
         leads(world, "first")
         world.pools()
         world.until(lambda: changes(world.aws, arn), "the first to try")
         os.kill(first.pid, signal.SIGSTOP)
         world.aws.set_faults()
-        with world.leaders(name="second", deadly=False, LEADER_ELECT="true") as second:
+        with world.leaders(name="second", LEADER_ELECT="true") as second:
             since = leads(world, "second")
             world.deploy("web", 1, cpu="1100m")
             world.runs(web=1)

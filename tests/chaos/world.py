@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -306,8 +306,8 @@ BOUNDED = {
 class Lives:
     """A supervisor as a process; where its leaders died, and what is done to them meanwhile.
 
-    By default each leader dies at the first boundary at which fewer than `deaths` have died yet, unless it is
-    `spared`; `stop_at` and the clock are told in `tests.chaos.supervisor`. `more` are environment variables.
+    Each leader dies at the first of the `deadly` boundaries at which fewer than `deaths` have died yet;
+    `stop_at` and the clock are told in `tests.chaos.supervisor`. `more` are environment variables.
     """
 
     def __init__(
@@ -315,16 +315,15 @@ class Lives:
         world: World,
         name: str = "leader",
         *,
-        deadly: bool = True,
+        deadly: Collection[str] = (),
         deaths: int = 1,
-        spared: Sequence[str] = (),
         stop_at: str = "",
         **more: str,
     ) -> None:
         self._folder = world.directory / name
         self._folder.mkdir()
         self.log = self._folder / "log"
-        self._died_before = [*(spared if deadly else boundaries())] * deaths
+        self._died_before = [each for each in boundaries() if each not in deadly] * deaths
         self._write("deaths", str(deaths))
         self._write("boundaries", "".join(f"{each}\n" for each in self._died_before))
         self._write("clock", "0")
