@@ -80,11 +80,8 @@ class Receiver:
 
     def traces(self):
         """Complete traces: the first span, and the others by name in the order in which they began."""
-        found = []
-        for root in [span for span in self.spans if not span.parent]:
-            steps = [span for span in self.spans if span.parent == root.id and span.trace == root.trace]
-            found.append((root, {step.name: step for step in sorted(steps, key=lambda step: step.started)}))
-        return found
+        roots = [span for span in self.spans if not span.parent]
+        return [(root, self.steps_until(root, float("inf"))) for root in roots]
 
     def steps_until(self, root, time):
         """The last steps of a trace, by name, that had begun then: those of the pass that led to its node.
