@@ -82,7 +82,7 @@ def _keep_a_part(config: pytest.Config, items: list[pytest.Item]) -> None:
     left: set[pytest.Item] = set()
     for name, drawn in sorted(cases.items()):
         drawn.sort(key=lambda item: item.nodeid)
-        chance = random.Random(f"{config.getoption('randomly_seed', 0)} {name}")
+        chance = _chance(config, name)
         left.update(chance.sample(drawn, len(drawn) - max(1, round(len(drawn) * FACTOR))))
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
@@ -91,8 +91,11 @@ def _keep_a_part(config: pytest.Config, items: list[pytest.Item]) -> None:
 @pytest.fixture
 def is_drawn(request: pytest.FixtureRequest) -> Callable[[str], bool]:
     """Whether a test tries a case in this run: as large a part as the factor says, which the seed decides."""
-    seed = f"{request.config.getoption('randomly_seed', 0)} {request.node.nodeid}"
-    return lambda case: FACTOR >= 1 or random.Random(f"{seed} {case}").random() < FACTOR
+    return lambda case: _chance(request.config, f"{request.node.nodeid} {case}").random() < FACTOR
+
+
+def _chance(config: pytest.Config, name: str) -> random.Random:
+    return random.Random(f"{config.getoption('randomly_seed', 0)} {name}")
 
 
 def pytest_collection_finish() -> None:
