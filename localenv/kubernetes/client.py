@@ -32,7 +32,7 @@ class KubernetesApi(Verbs[Object]):
     """A client of one API server under one identity; may be used by several threads.
 
     Attributes:
-        patience: How many times as long as they say all waits last before they are given up.
+        patience: A factor of all timeouts of `wait`: more than 1 where the machine may be slow or busy.
     """
 
     patience = 1.0
@@ -191,7 +191,7 @@ class KubernetesApi(Verbs[Object]):
         Args:
             subject: The path of an object (None is seen while it is missing), or what makes the state.
             predicate: Whether that is what is waited for; by default that there is something.
-            timeout: Seconds, as many times as `patience` says.
+            timeout: Seconds, times `patience`.
             what: Words for the message.
 
         Returns:

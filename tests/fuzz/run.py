@@ -89,6 +89,8 @@ class Honest:
 
     def __init__(self, environment: Environment) -> None:
         self._api = environment.control_plane.client()
+        # How long it waits at most is what is judged here.
+        self._api.patience = 1.0
         discovery = {"karpenter.sh/discovery": environment.options.cluster_name}
         template = {"subnetSelector": discovery, "securityGroupSelector": discovery}
         for manifest in pool_manifests(_HONEST, template, taints=[_TAINT], ttlSecondsAfterEmpty=1):
