@@ -295,6 +295,9 @@ def test_aws_2_2_windows_runs_on_x86_and_says_which_build(
         pytest.param(
             "m6g.large", {"cpu_options": CpuOptions(threads_per_core=2)}, False, id="AWS-2.7-one-thread"
         ),
+        pytest.param(
+            "m5.metal", {"cpu_options": CpuOptions(threads_per_core=2)}, False, id="AWS-2.7-cores-of-metal"
+        ),
     ],
 )
 def test_a_type_that_ec2_would_refuse_is_not_offered(name: str, options: dict[str, Any], fits: bool) -> None:

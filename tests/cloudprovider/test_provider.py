@@ -17,10 +17,11 @@ from nodeless.cloudprovider import (
 )
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.launch.claims import labels_of
+from nodeless.model.hardware import CpuOptions
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_AMI_ID, INSTANCE_TYPE
 from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
-from nodeless.model.pools import NodeClass, Pool, SelectorTerm
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool, Reference, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 from tests.cloudprovider.conftest import SETTINGS, World, a_provider
 from tests.factories import TEMPLATE, a_claim, a_pool
@@ -328,6 +329,42 @@ async def test_a_claim_that_asks_for_efa_has_an_interface_on_every_card(aws: Loc
     (call,) = made_by(aws, "CreateLaunchTemplate")
     interfaces = call["parameters"]["LaunchTemplateData"]["NetworkInterfaces"]
     assert [interface["InterfaceType"] for interface in interfaces] == ["efa"] * 4
+
+
+@pytest.mark.parametrize(
+    ("wanted", "templates"),
+    [
+        (CpuOptions(threads_per_core=1), {"m5.xlarge": (2, 1), "m5.2xlarge": (4, 1)}),
+        (CpuOptions(2), {"m5.xlarge": (2, 2), "m5.2xlarge": (2, 2)}),
+        (CpuOptions(2, 1), {"m5.xlarge": (2, 1), "m5.2xlarge": (2, 1)}),
+    ],
+)
+async def test_cores_and_threads_are_asked_for_together_as_ec2_demands(
+    aws: LocalAws, world: World, wanted: CpuOptions, templates: dict[str, tuple[int, int]]
+) -> None:
+    pool = the_pool(*templates)
+    node_class = replace(
+        NODE_CLASS,
+        reference=Reference(EC2_NODE_CLASS, "default"),
+        instance_profile="nodes",
+        cpu_options=wanted,
+    )
+    async with a_provider() as provider:
+        instance = await provider.launch(the_claim(pool=pool), pool, node_class)
+    contents = {
+        call["parameters"]["LaunchTemplateName"]: call["parameters"]["LaunchTemplateData"]["CpuOptions"]
+        for call in made_by(aws, "CreateLaunchTemplate")
+    }
+    (fleet,) = made_by(aws, "CreateFleet")
+    asked = {
+        override["InstanceType"]: contents[config["LaunchTemplateSpecification"]["LaunchTemplateName"]]
+        for config in fleet["parameters"]["LaunchTemplateConfigs"]
+        for override in config["Overrides"]
+    }
+    assert asked == {
+        name: {"CoreCount": cores, "ThreadsPerCore": threads} for name, (cores, threads) in templates.items()
+    }
+    assert instance.instance_type == "m5.xlarge"
 
 
 async def test_aws_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_image_alone(

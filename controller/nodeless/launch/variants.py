@@ -1,4 +1,4 @@
-"""What sets launch templates of one launch apart: image, limit of pods, EFA interfaces, reservation. Pure.
+"""What sets launch templates of one launch apart: image, limit of pods, EFA, cores, reservation. Pure.
 
 Instance types with the same variant share a template; most launches need one for each image.
 """
@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from nodeless.launch.images import image_for
 from nodeless.launch.resolved import Image
 from nodeless.model.efa import EFA
+from nodeless.model.hardware import CpuOptions
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import EFA_DEVICES
 from nodeless.model.nodes import NodeClaim
-from nodeless.model.resources import PODS
+from nodeless.model.resources import CPU, PODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Variant:
     image: Image
     pods: int | None = None
     efa: int = 0
+    cpu_options: CpuOptions | None = None
     reservation: Offering | None = None
     """The offering of a reservation that its instances are bought from, as far as the template needs it."""
 
@@ -32,7 +34,12 @@ def needs_efa(claim: NodeClaim) -> bool:
 
 
 def variant_of(
-    instance_type: InstanceType, images: Sequence[Image], *, limits_pods: bool, efa: bool
+    instance_type: InstanceType,
+    images: Sequence[Image],
+    *,
+    limits_pods: bool,
+    efa: bool,
+    cpu_options: CpuOptions | None = None,
 ) -> Variant | None:
     """The variant of a type; None when no image is made for it.
 
@@ -41,6 +48,7 @@ def variant_of(
         images: In order of preference.
         limits_pods: The limit of pods is other than a node computes itself.
         efa: The pods ask for EFA.
+        cpu_options: What the node class says of the processor.
     """
     image = image_for(instance_type, images)
     if image is None:
@@ -49,7 +57,18 @@ def variant_of(
         image,
         pods=instance_type.capacity.get(PODS, 0) if limits_pods else None,
         efa=instance_type.capacity.get(EFA, 0) if efa else 0,
+        cpu_options=cpu_options and _complete(cpu_options, instance_type),
     )
+
+
+def _complete(options: CpuOptions, instance_type: InstanceType) -> CpuOptions:
+    """With both cores and threads where either is given: EC2 takes none of them alone."""
+    cpus = instance_type.capacity.get(CPU, 0) // 1000
+    if options.cores is None and options.threads_per_core is not None:
+        return replace(options, cores=cpus // options.threads_per_core)
+    if options.cores is not None and options.threads_per_core is None:
+        return replace(options, threads_per_core=cpus // options.cores)
+    return options
 
 
 def reserved_by(variant: Variant, offering: Offering) -> Variant:

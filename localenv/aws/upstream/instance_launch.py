@@ -2,9 +2,11 @@
 
 Also `RunInstances` as a call: moto's, with interfaces that end with their instance and the root device of
 its image; and `RebootInstances`, which leaves a trace. EC2 gives every instance of a request its profile, its
-volumes the type and performance that are asked for, and refuses performance that a type does not have.
+volumes the type and performance that are asked for, and refuses performance that a type does not have, and
+cores without threads.
 
-Source: EC2 API reference, RunInstances, CreateLaunchTemplate; user guide, "Amazon EBS volume types".
+Source: EC2 API reference, RunInstances, CreateLaunchTemplate; user guide, "Amazon EBS volume types", "Rules
+for specifying CPU options".
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ def launch(call: Call, wanted: Launch, count: int) -> list[str]:
     client = call.client("ec2")
     image = client.describe_images(ImageIds=[wanted.image_id])["Images"][0]
     devices = _block_devices(wanted.data, image["RootDeviceName"])
+    _check_processor(wanted.data.get("CpuOptions") or {})
     request = _run_instances(wanted, devices)
     with call.moto.alone():
         before = instance_ids(call.region)
@@ -162,6 +165,13 @@ def _check_performance(ebs: Mapping[str, Any]) -> None:
         if ebs.get(name) and kind not in kinds:
             message = f"The parameter {name.lower()} is not supported for {kind} volumes."
             raise AwsError("InvalidParameterCombination", message)
+
+
+def _check_processor(options: Mapping[str, Any]) -> None:
+    """Refuse cores without threads, and threads without cores."""
+    if ("CoreCount" in options) != ("ThreadsPerCore" in options):
+        message = "When specifying CpuOptions you must specify both CoreCount and ThreadsPerCore"
+        raise AwsError("MissingParameter", message)
 
 
 def _as_moto_takes_it(device: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,11 +48,14 @@ def _connects(facts: TypeFacts, shape: NodeShape) -> bool:
 
 
 def _computes(facts: TypeFacts, options: CpuOptions | None) -> bool:
+    """The cores and threads that are asked for; EC2 refuses to hear of them for bare metal."""
     if options is None:
         return True
     if options.cores is not None and options.cores not in facts.cores:
         return False
     threads = options.threads_per_core
+    if threads is not None and not facts.hypervisor:
+        return False
     if threads is not None and threads != facts.threads_per_core and not (threads == 1 and facts.cores):
         return False
     return not options.nested_virtualization or NESTED_VIRTUALIZATION in facts.features

@@ -256,6 +256,7 @@ class LaunchRequestBuilder:
                 launch_request.resolved.images,
                 limits_pods=self._limits_pods(launch_request),
                 efa=any(map(needs_efa, launch_request.claims)),
+                cpu_options=launch_request.node_class.cpu_options,
             )
             if variant is None:
                 continue
@@ -288,7 +289,7 @@ class LaunchRequestBuilder:
             template = launch_template(
                 launch_request.claim,
                 launch_request.pool,
-                launch_request.node_class,
+                replace(launch_request.node_class, cpu_options=variant.cpu_options),
                 launch_request.resolved,
                 variant.image,
                 capacity_type=capacity_type,

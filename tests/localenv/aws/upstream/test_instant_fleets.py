@@ -91,6 +91,15 @@ def test_an_instance_tells_the_cores_and_the_tracking_that_its_template_asks_for
     assert "ConnectionTrackingConfiguration" not in interfaces[other]
 
 
+def test_cores_without_threads_and_threads_without_cores_are_refused(world: World) -> None:
+    for number, lacking in enumerate(({"CoreCount": 1}, {"ThreadsPerCore": 1})):
+        template = world.launch_template(f"lacking-{number}", CpuOptions=lacking)
+        with pytest.raises(ClientError, match=r"MissingParameter.*both CoreCount and ThreadsPerCore"):
+            world.fleet(world.config(template, ["m5.large"]))
+    nested = world.launch_template("nested", CpuOptions={"NestedVirtualization": "enabled"})
+    assert len(instance_ids(world.fleet(world.config(nested, ["m8i.large"])))) == 1
+
+
 def test_an_instance_tells_of_every_interface_of_its_template(world: World) -> None:
     cards = [
         {"NetworkCardIndex": card, "DeviceIndex": min(card, 1), "InterfaceType": "efa"} for card in range(4)
