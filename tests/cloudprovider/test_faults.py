@@ -47,7 +47,7 @@ async def test_a_launch_whose_answer_never_comes_is_found_when_it_is_asked_for_a
         assert (await launched(provider)).id == living.id
         assert len(await provider.instances()) == 1
     tokens = {call["parameters"]["ClientToken"] for call in made_by(aws, "CreateFleet")}
-    assert tokens == {"demo-default-abcde"}
+    assert tokens == {"demo-default-abcde-uid-default-abcde"}
 
 
 async def test_credentials_that_expire_in_the_middle_of_a_launch_make_no_second_instance(

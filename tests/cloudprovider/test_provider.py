@@ -18,7 +18,13 @@ from nodeless.cloudprovider import (
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.launch.claims import labels_of
 from nodeless.model.hardware import CpuOptions
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_AMI_ID, INSTANCE_TYPE
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_AMI_ID,
+    INSTANCE_TYPE,
+    LAUNCH_GROUP,
+    LAUNCH_GROUP_SIZE,
+)
 from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool, Reference, SelectorTerm
@@ -97,6 +103,20 @@ async def test_the_same_claim_gets_the_same_instance_after_a_crash(aws: LocalAws
         assert second.labels == first.labels
         assert second.allocatable == first.allocatable
         assert len(await successor.instances()) == 1
+
+
+@pytest.mark.parametrize("group", [{}, {"annotations": {LAUNCH_GROUP: "g", LAUNCH_GROUP_SIZE: "1"}}])
+async def test_a_claim_that_comes_again_under_its_name_gets_an_instance_of_its_own(
+    aws: LocalAws, world: World, group: dict[str, Any]
+) -> None:
+    """EC2 repeats its answer to a token for a day after the end of what it launched."""
+    async with a_provider() as provider:
+        claim = replace(the_claim(), **group)
+        first = await provider.launch(claim, POOL, NODE_CLASS)
+        await provider.terminate(first.id)
+        again = await provider.launch(replace(claim, uid="another"), POOL, NODE_CLASS)
+        assert again.id != first.id
+        assert [each.id for each in await provider.instances()] == [again.id]
 
 
 async def test_two_launches_at_once_of_one_claim_make_one_instance(aws: LocalAws, world: World) -> None:

@@ -38,7 +38,7 @@ EVENT_REMEDIES: Mapping[str, str] = {
     "AMINotFound": "Correct the image selection of the node class, or have the image shared with your account.",
     "AccountPendingVerification": "Wait until AWS has verified the account. For new accounts, this can take a few hours.",
     "CapacityReservationNotFound": "Correct `spec.capacityReservationSelectorTerms`.",
-    "ClientTokenReused": "Delete the NodeClaim. A new NodeClaim has a new name, and therefore a new token.",
+    "ClientTokenReused": "Delete the NodeClaim. A new NodeClaim has a new token.",
     "FleetQuotaExceeded": "Ask AWS for a higher quota for EC2 fleets in this region (Service Quotas).",
     "FreeTierIneligible": "Upgrade the account's plan, or make the pool require instance types that the free tier covers.",
     "InstanceProfileNameInvalid": "Usually nothing. EC2 knows a new instance profile after a few seconds. If this continues, create the profile, or correct its name in the node class.",

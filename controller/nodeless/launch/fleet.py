@@ -147,10 +147,15 @@ def _strategy(candidates: Candidates, *, prioritized: bool) -> dict[str, Any]:
 def client_token(cluster: str, claims: Sequence[str], attempt: int = 0) -> str:
     """A token of at most 64 ASCII characters, one per cluster, set of claims and attempt.
 
-    `attempt` rises only after an answer that made no instance: EC2 repeats its answer to a token it knows.
+    EC2 repeats its answer to a token that it knows, for a day after the end of what it launched.
+
+    Args:
+        cluster: Name of the cluster.
+        claims: Name and uid of each: another claim may come under the name of one that has ended.
+        attempt: Rises only after an answer that made no instance.
     """
-    names = sorted(claims)
-    plain = f"{cluster}-{names[0]}" + (f"-{attempt}" if attempt else "")
-    if len(names) == 1 and len(plain) <= MAX_TOKEN_LENGTH and plain.isascii():
+    some = sorted(claims)
+    plain = f"{cluster}-{some[0]}" + (f"-{attempt}" if attempt else "")
+    if len(some) == 1 and len(plain) <= MAX_TOKEN_LENGTH and plain.isascii():
         return plain
-    return hashlib.sha256("\n".join((cluster, *names, str(attempt))).encode()).hexdigest()
+    return hashlib.sha256("\n".join((cluster, *some, str(attempt))).encode()).hexdigest()

@@ -90,7 +90,7 @@ def is_node_of_others(labels: Mapping[str, str], provider_id: str) -> bool:
 class NodeClaim:
     """A v1 NodeClaim: the request for one node, written before its instance exists.
 
-    `name` is deterministic: it is also the fleet request's client token and the instance's tag.
+    `name` is deterministic: it is also the instance's tag, and with `uid` the fleet request's client token.
     """
 
     name: str

@@ -100,7 +100,7 @@ _BY_CODE = {
         "InstanceTypeNotFound", "the region no longer offers it; nodeless tries without it"
     ),
     "IdempotentParameterMismatch": Refusal(
-        "ClientTokenReused", "delete the NodeClaim: a new one gets a new name"
+        "ClientTokenReused", "delete the NodeClaim: a new one gets a new token"
     ),
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": Refusal(
         "SpotSLRCreationFailed",

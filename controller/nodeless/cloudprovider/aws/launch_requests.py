@@ -68,6 +68,11 @@ class LaunchRequest:
         return tuple(claim.name for claim in self.claims)
 
     @property
+    def identities(self) -> tuple[str, ...]:
+        """What tells its claims from others that bore their names before them."""
+        return tuple(f"{claim.name}-{claim.uid}" for claim in self.claims)
+
+    @property
     def title(self) -> str:
         """Whom an error is about."""
         others = len(self.claims) - 1
@@ -212,7 +217,7 @@ class LaunchRequestBuilder:
             candidates,
             {name: overrides(types, subnets, ranks) for name, types in types_by_template.items()},
             tags,
-            token=client_token(self.settings.cluster_name, launch_request.names, attempt),
+            token=client_token(self.settings.cluster_name, launch_request.identities, attempt),
             count=len(launch_request.claims),
             # A context asks EC2 for more of its choice than few types leave (Karpenter).
             context=None if launch_request.min_values_relaxed else launch_request.node_class.context,
