@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeless.model.instructions import DeleteClaim, UpdateNode
+from nodeless.model.instructions import AddFinalizer, DeleteClaim, UpdateNode
 from nodeless.model.labels import EMPTINESS_TIMESTAMP, REGISTERED, TERMINATION_FINALIZER
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION
 from nodeless.nodeclaim import ClaimView, step, step_orphan
@@ -22,6 +22,15 @@ def test_nd_10_a_finalizer_or_an_owner_that_was_taken_off_is_put_back():
         assert update.add_finalizer == TERMINATION_FINALIZER
         assert update.owner_claim == CLAIM
     assert updates(a_node()) == []
+
+
+def test_a_finalizer_that_was_taken_off_a_claim_is_put_back_however_far_the_claim_has_come():
+    """Without it the claim would be gone as soon as it is deleted, and its instance end without a drain."""
+    tie = AddFinalizer(f"claim:{CLAIM.name}", "NodeClaim", CLAIM.name, TERMINATION_FINALIZER)
+    for claim, node in ((CLAIM, a_node()), (a_launched_claim(), None)):
+        view = ClaimView(replace(claim, finalizers=("example.com/backup",)), node)
+        assert step(view, NOW).instructions[:1] == (tie,)
+        assert tie not in step(ClaimView(claim, node), NOW).instructions
 
 
 def test_nd_10_nothing_is_put_on_a_node_that_is_being_deleted():

@@ -4,9 +4,7 @@ Deadlines are Karpenter's (core v1, `nodeclaim/lifecycle`): an instance within f
 minutes, a registered node within fifteen.
 """
 
-from nodeless.api.kinds import NODE_CLAIM
 from nodeless.model.instructions import (
-    AddFinalizer,
     DeleteClaim,
     Instruction,
     LaunchInstance,
@@ -91,12 +89,7 @@ def step_launch(view: ClaimView, now: float) -> Step:
     patience = view.deadlines.launch
     if now - claim.created_at > patience:
         return _give_up(claim, f"no instance within {patience:.0f} s of the claim's creation", "Launch")
-    launch = LaunchInstance(cause_of(claim), claim)
-    if TERMINATION_FINALIZER in claim.finalizers:
-        return Step((launch,), now + LOOK_AGAIN)
-    # Made by a user: without it the claim could go before its instance does.
-    tie = AddFinalizer(cause_of(claim), NODE_CLAIM.kind, claim.name, TERMINATION_FINALIZER)
-    return Step((tie, launch), now + LOOK_AGAIN)
+    return Step((LaunchInstance(cause_of(claim), claim),), now + LOOK_AGAIN)
 
 
 def step_registration(view: ClaimView, now: float) -> Step:
