@@ -3,25 +3,31 @@
 The cluster's state is given by events; no step is taken, only what waits for one is counted.
 """
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from nodeless.controllers.nodeclaim.controller import ClaimLoop
+from nodeless.controllers.executor.executor import InstructionExecutor
+from nodeless.controllers.nodeclaim.controller import WORKERS, ClaimLoop
+from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
 from nodeless.model.conditions import Condition
-from nodeless.model.pools import NodeClass
+from nodeless.model.pools import NodeClass, Reference
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.timing import Timing
 from tests.disruption.world import a_provisioner, node_of
+from tests.factories import NOW, a_launched_claim, a_node, a_pod, an_initialized_claim
 
 POOL = a_provisioner()
 NOT_READY = Condition("Ready", "False", "NoSubnets", "", 0.0)
 CLASS = NodeClass(POOL.node_class, generation=1, conditions=(NOT_READY,))
 OTHER = a_provisioner("other")
 HELD = {"cpu": 8_000}
+#: Seconds after which a scenario counts as stuck.
+SLOW = 20.0
 
 
 @pytest.fixture
@@ -111,3 +117,65 @@ def test_a_node_is_missed_from_when_it_is_found_gone_until_it_is_back():
     assert missed_since(10, events.NodeGone(node.name)) == 1_630
     cluster.handle(events.ClaimGone(claim.name))
     assert not loop._missed
+
+
+class Unanswered:
+    """An API server that answers no eviction, and a cloud that answers nothing; what is patched is gone."""
+
+    def __init__(self, enough, path):
+        self.path, self._left = path, enough
+        self.enough, self.written = asyncio.Event(), asyncio.Event()
+
+    async def create(self, _path, _body):
+        await self._never()
+
+    async def find(self, _instance_id):
+        await self._never()
+
+    async def patch(self, path, _body, **_options):
+        if path == self.path:
+            self.written.set()
+        raise ApiError(404, "NotFound", path)
+
+    async def _never(self):
+        self._left -= 1
+        if not self._left:
+            self.enough.set()
+        await asyncio.Event().wait()
+
+
+def draining(name, **node):
+    pool, gone = Reference("NodePool", "default", "uid"), {"deletion_timestamp": NOW}
+    claim = an_initialized_claim(name, pool=pool, **gone)
+    return claim, a_node(name, **gone, **node)
+
+
+@pytest.mark.parametrize("node", [{}, {"ready": False}], ids=["evictions", "cloud"])
+def test_a_node_joins_while_evictions_or_the_cloud_keep_more_drains_waiting_than_are_worked_on(node):
+    """As where a webhook on evictions does not answer: each takes as long as the webhook may."""
+    cluster, server = Cluster(), Unanswered(WORKERS, "/api/v1/nodes/node-new")
+    recorder = SimpleNamespace(publish=lambda _event: True)
+    executor = InstructionExecutor(server, server, cluster, None, recorder, Metrics(), "karpenter")
+    loop = ClaimLoop(
+        cluster, executor, SimpleNamespace(), Metrics(), timing=Timing(wall_clock=lambda: NOW + 1)
+    )
+    for number in range(WORKERS):
+        claim, leaving = draining(f"c{number}", **node)
+        cluster.handle(events.ClaimSeen(claim))
+        cluster.handle(events.NodeSeen(leaving))
+        if not node:
+            cluster.handle(events.PodSeen(a_pod(f"p{number}", node_name=leaving.name)))
+
+    async def scenario():
+        running = asyncio.create_task(loop.run())
+        try:
+            async with asyncio.timeout(SLOW):
+                await server.enough.wait()
+                cluster.handle(events.ClaimSeen(a_launched_claim("new")))
+                cluster.handle(events.NodeSeen(a_node("new", labels={}, finalizers=(), owners=())))
+                await server.written.wait()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(scenario())

@@ -6,7 +6,8 @@ an event and the condition `Quarantined` say why, and the others go on.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 from nodeless.controllers.error_boundary import (
     QUARANTINED,
@@ -19,6 +20,7 @@ from nodeless.controllers.error_boundary import (
     quarantine_conditions,
     release_conditions,
 )
+from nodeless.controllers.executor.evictions import PodRequest
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.nodeclaim.eviction_order import EvictionOrder
 from nodeless.controllers.nodeclaim.launcher import Launcher, RetryLaterError
@@ -30,7 +32,14 @@ from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model import events
 from nodeless.model.conditions import Condition, same
 from nodeless.model.events import Event
-from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
+from nodeless.model.instructions import (
+    CheckInstance,
+    Instruction,
+    LaunchInstance,
+    RebootInstance,
+    TerminateInstance,
+    UpdateClaimStatus,
+)
 from nodeless.model.nodes import INITIALIZED_CONDITION, REGISTERED_CONDITION, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
@@ -45,8 +54,10 @@ from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import CLAIM_LIFECYCLE, Outcome
 from nodeless.scheduling.devices import own_nodes, served_on, serving_classes
 
-#: Claims that are worked on at a time, beside those that wait for the cloud to launch their instance.
+#: Claims that are worked on at a time, beside those that wait for the cloud or for evictions.
 WORKERS = 32
+#: What may take as long as the cloud, or a webhook on evictions, wants.
+_SLOW = (PodRequest, CheckInstance, RebootInstance, TerminateInstance)
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
 _MOST_DOUBLINGS = 7
@@ -239,7 +250,7 @@ class ClaimLoop:
             node = snapshot.nodes.get(key.removeprefix(_NODE_PREFIX))
             if node is not None and snapshot.claim_of(node) is None:
                 orphaned = step_orphan(node, snapshot.pods_on(node.name), self._now())
-                await self._executor.carry_out(orphaned.instructions)
+                await self._carry_out(orphaned.instructions)
                 if orphaned.again_at is not None:
                     self._queue.add_in(key, orphaned.again_at - self._now())
             return
@@ -253,9 +264,7 @@ class ClaimLoop:
         gone = view.instance_gone
         decided = step(view, self._now())
         launches = [each.claim for each in decided.instructions if isinstance(each, LaunchInstance)]
-        await self._executor.carry_out(
-            each for each in decided.instructions if not isinstance(each, LaunchInstance)
-        )
+        await self._carry_out(each for each in decided.instructions if not isinstance(each, LaunchInstance))
         for launched in launches:
             await self._launch(launched)
         noted, again = self._pod_events.to_write(claim, self._now())
@@ -271,6 +280,13 @@ class ClaimLoop:
         if not gone and claim.name in self._executor.instances.gone:
             # The instance went during this step: take the last one without waiting for the clock.
             self._queue.add_in(key, 0)
+
+    async def _carry_out(self, instructions: Iterable[Instruction]) -> None:
+        """Carry out a step; what waits for something outside keeps no other claim from being worked on."""
+        some = tuple(instructions)
+        slow = any(isinstance(each, _SLOW) for each in some)
+        async with self._slots.lent() if slow else nullcontext():
+            await self._executor.carry_out(some)
 
     async def _launch(self, claim: NodeClaim) -> None:
         wait = self._launch_after.get(claim.name, 0.0) - self._now()
