@@ -24,16 +24,19 @@ DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
 
 
 def with_default_pools(args: EnvironmentArgs) -> EnvironmentArgs:
-    """The arguments, with the first pool and its node template where they are not given.
+    """The arguments that are given, with the first pool and its node template where those are not.
 
-    NodePools stand for the first pool. The template `default` is there for Provisioners of the user's own,
-    too; an empty list is a list that was given.
+    What is None is not given. NodePools stand for the first pool. The template `default` is there for
+    Provisioners of the user's own, too; an empty list is a list that was given.
     """
     v1 = _any(args.get("node_pools"))
     filled: EnvironmentArgs = {**args}
-    if args.get("provisioners") is None:
+    for name in EnvironmentArgs.__optional_keys__ & args.keys():
+        if args[name] is None:  # type: ignore[literal-required]
+            del filled[name]  # type: ignore[misc]
+    if "provisioners" not in filled:
         filled["provisioners"] = () if v1 else DEFAULT_PROVISIONERS
-    if args.get("node_templates") is None:
+    if "node_templates" not in filled:
         needed = not v1 or _any(args.get("provisioners"))
         filled["node_templates"] = DEFAULT_NODE_TEMPLATES if needed else ()
     return filled

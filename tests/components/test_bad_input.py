@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulumi_nodeless import ArgumentError, Environment
+from pulumi_nodeless import ArgumentError, Environment, EnvironmentArgs
 from pulumi_nodeless.configuration import ConfigurationError
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import Recorder, run
@@ -79,6 +79,16 @@ def refused(args: dict[str, Any]) -> list[str]:
 )
 def test_one_wrong_argument_is_named(args: dict[str, Any], reported: str) -> None:
     assert [line for line in refused(args) if line.startswith(reported)], refused(args)
+
+
+def test_what_a_program_reads_of_a_key_that_is_not_set_is_as_good_as_left_out() -> None:
+    """`pulumi.Config` gives None, which a program may pass on as it is."""
+
+    def registered(**args: None) -> set[str]:
+        return set(run(lambda: Environment("own", {"cluster_name": "demo", **args})).resources)  # type: ignore[typeddict-item]
+
+    assert registered(**dict.fromkeys(EnvironmentArgs.__optional_keys__)) == registered()
+    assert registered(controller_settings=None) == registered()
 
 
 def test_every_fault_of_every_part_is_told_at_once() -> None:
