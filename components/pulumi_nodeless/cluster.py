@@ -13,6 +13,7 @@ tagged by a resource of its own.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -180,7 +181,9 @@ class Cluster(pulumi.ComponentResource):
             encryption_config_key_arn=args.get("secrets_key_arn"),
             provider_credential_opts=_credentials(options),
             tags=options.tags,
-            opts=pulumi.ResourceOptions(parent=self, transforms=[_keep_subnets]),
+            opts=pulumi.ResourceOptions(
+                parent=self, transforms=[_keep_subnets, partial(_tag_issuer, options.tags)]
+            ),
         )
         made = self._eks.eks_cluster
         self.cluster_name = made.apply(lambda cluster: cluster.name)
@@ -291,6 +294,15 @@ def _keep_subnets(resource: pulumi.ResourceTransformArgs) -> pulumi.ResourceTran
     return pulumi.ResourceTransformResult(
         resource.props, pulumi.ResourceOptions.merge(resource.opts, keeping)
     )
+
+
+def _tag_issuer(
+    tags: Mapping[str, Any], resource: pulumi.ResourceTransformArgs
+) -> pulumi.ResourceTransformResult | None:
+    """Tags the OpenID Connect provider, of all that can have tags the one to which pulumi-eks gives none."""
+    if resource.type_ != "aws:iam/openIdConnectProvider:OpenIdConnectProvider" or not tags:
+        return None
+    return pulumi.ResourceTransformResult({**resource.props, "tags": tags}, resource.opts)
 
 
 def require_offered(

@@ -182,11 +182,11 @@ class Cluster:
         )
 
     def _oidc_provider(self, cluster: Registered) -> Registered:
-        inputs = {"clientIdLists": ["sts.amazonaws.com"], "url": _issuer(cluster)} | self._tags()
+        # pulumi-eks gives it no tags.
         return self._resource(
             "aws:iam/openIdConnectProvider:OpenIdConnectProvider",
             f"{self._name}-oidcProvider",
-            inputs,
+            {"clientIdLists": ["sts.amazonaws.com"], "url": _issuer(cluster)},
             [cluster.urn],
         )
 

@@ -1,4 +1,4 @@
-"""What an organization demands of every resource reaches them all by one transform, pulumi-eks's included."""
+"""What an organization demands of every resource reaches them all, pulumi-eks's included."""
 
 from __future__ import annotations
 
@@ -25,22 +25,27 @@ def bounded(resource: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformR
     return pulumi.ResourceTransformResult({**resource.props, "permissionsBoundary": BOUNDARY}, resource.opts)
 
 
-def everything_with_a_role() -> None:
-    provider = aws_sdk.Provider("aws", region="us-east-1")
-    options = pulumi.ResourceOptions(providers=[provider], transforms=[bounded])
+def cluster_in_a_network(options: pulumi.ResourceOptions, name: str = "cluster", **tags: str) -> Cluster:
     network = Network("net", {"cluster_name": "shop", "zone_count": 2, "nat_gateways": "none"}, options)
-    nodes = NodeIdentity("nodes", {"cluster_name": "shop"}, options)
-    queue = InterruptionQueue("warnings", {"cluster_name": "shop"}, options)
-    cluster = Cluster(
-        "cluster",
+    return Cluster(
+        name,
         {
             "cluster_name": "shop",
             "authentication_mode": "API",
             "vpc_id": network.vpc_id,
             "private_subnet_ids": network.private_subnet_ids,
+            "tags": tags,
         },
         options,
     )
+
+
+def everything_with_a_role() -> None:
+    provider = aws_sdk.Provider("aws", region="us-east-1")
+    options = pulumi.ResourceOptions(providers=[provider], transforms=[bounded])
+    nodes = NodeIdentity("nodes", {"cluster_name": "shop"}, options)
+    queue = InterruptionQueue("warnings", {"cluster_name": "shop"}, options)
+    cluster = cluster_in_a_network(options)
     ControllerIdentity(
         "controller",
         {
@@ -61,17 +66,45 @@ def everything_with_a_role() -> None:
     )
 
 
-def test_a_permissions_boundary_reaches_every_role_that_of_the_control_plane_included(
-    shop: Shop, control_plane: ControlPlane, aws: LocalAws
-) -> None:
+@pytest.fixture(autouse=True)
+def _control_plane_behind_the_cluster(control_plane: ControlPlane, aws: LocalAws) -> None:
+    authority = base64.b64encode(control_plane.certificate_authority.read_bytes()).decode()
     aws.set_cluster(
         endpoint=control_plane.endpoint,
-        certificate_authority_data=base64.b64encode(
-            control_plane.certificate_authority.read_bytes()
-        ).decode(),
+        certificate_authority_data=authority,
         issuer=control_plane.issuer,
         service_account_key=None,
     )
+
+
+def test_tags_reach_every_resource_of_a_cluster_that_can_have_some(shop: Shop, aws: LocalAws) -> None:
+    def program() -> None:
+        provider = aws_sdk.Provider("aws", region="us-east-1")
+        cluster_in_a_network(pulumi.ResourceOptions(providers=[provider]), team="web")
+
+    shop.program = program
+    shop.stack.up()
+    assert "update" not in shop.stack.up()
+    iam, eks = aws.client("iam"), aws.client("eks")
+    (provider,) = iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]
+    found = iam.list_open_id_connect_provider_tags(OpenIDConnectProviderArn=provider["Arn"])["Tags"]
+    assert found == [{"Key": "team", "Value": "web"}]
+    (role,) = iam.list_roles()["Roles"]
+    assert iam.list_role_tags(RoleName=role["RoleName"])["Tags"] == found
+    made = [
+        eks.describe_cluster(name="shop")["cluster"],
+        *(
+            eks.describe_addon(clusterName="shop", addonName=name)["addon"]
+            for name in eks.list_addons(clusterName="shop")["addons"]
+        ),
+    ]
+    assert {each["tags"]["team"] for each in made} == {"web"}
+    assert len(made) == 3
+
+
+def test_a_permissions_boundary_reaches_every_role_that_of_the_control_plane_included(
+    shop: Shop, aws: LocalAws
+) -> None:
     shop.program = everything_with_a_role
     shop.stack.up()
     iam = aws.client("iam")
