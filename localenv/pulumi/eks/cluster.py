@@ -206,8 +206,18 @@ class Cluster:
                 "addonName": addon,
                 "resolveConflictsOnCreate": "OVERWRITE",
                 "resolveConflictsOnUpdate": "OVERWRITE",
+                "addonVersion": self._newest(addon, cluster["version"]),
+                "preserve": True,
             }
             self._resource("aws:eks/addon:Addon", name, inputs | self._tags(), [cluster.urn], parent=parent)
+
+    def _newest(self, addon: str, kubernetes_version: str) -> str:
+        """The newest version of an add-on for the cluster's, asked of EKS in every run."""
+        if wire.is_unknown(kubernetes_version):
+            return wire.UNKNOWN
+        asked = {"addonName": addon, "kubernetesVersion": kubernetes_version, "mostRecent": True}
+        found = self._monitor.invoke("aws:eks/getAddonVersion:getAddonVersion", asked, provider=self._aws)
+        return str(found["version"])
 
     def _fargate_profile(self, cluster: Registered) -> Registered | None:
         fargate = self._inputs.get("fargate")

@@ -101,6 +101,13 @@ class Monitor:
             inputs,
         )
 
+    def invoke(self, token: str, arguments: Mapping[str, Any], *, provider: str = "") -> Outputs:
+        """The answer of a function."""
+        request = resource_pb2.ResourceInvokeRequest(
+            tok=token, args=wire.struct(arguments), provider=provider
+        )
+        return wire.plain(getattr(self._stub.Invoke(request), "return"))
+
     def finish(self, component: Registered, outputs: Mapping[str, Any]) -> None:
         """Record the outputs of a component."""
         self._stub.RegisterResourceOutputs(
