@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from nodeless.cli.main import app
 from tests.api.manifests import (
     ec2_node_class_v1beta1,
+    node_claim_v1beta1,
     node_pool,
     node_pool_v1beta1,
     node_template,
@@ -259,6 +260,34 @@ def test_pools_of_v1beta1_are_planned_as_they_convert_and_said_to_be(file):
     notes = [note for note in report["notes"] if "is read as `nodeless convert` writes it in v1" in note]
     assert [note.split(": ")[1] for note in notes] == ["NodePool/default", "EC2NodeClass/default"]
     assert all(note.startswith(f"{path}:") for note in notes)
+
+
+def test_a_claim_of_v1beta1_in_a_dump_is_the_node_that_it_became(file):
+    """As a claim without its status it would be a second node, and pods that wait would go there."""
+    labels = {
+        "karpenter.sh/nodepool": "default",
+        "karpenter.sh/capacity-type": "on-demand",
+        "node.kubernetes.io/instance-type": "m5.large",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+    instance = "aws:///us-east-1a/i-0123456789abcdef0"
+    claim = node_claim_v1beta1()
+    claim["metadata"] |= {"name": "default-abc", "uid": "u", "creationTimestamp": "2024-05-01T00:00:00Z"}
+    claim["metadata"]["labels"] = labels
+    claim["status"] = {"providerID": instance, "nodeName": "n1"}
+    full = {"cpu": "100m", "memory": "1Gi", "pods": "29"}
+    there = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": labels},
+        "spec": {"providerID": instance},
+        "status": {"allocatable": full, "capacity": full},
+    }
+    path = file(node_pool_v1beta1(), ec2_node_class_v1beta1(), claim, there, a_workload(replicas=1))
+    made = report(path)
+
+    assert [node["name"] for node in made["nodes"] if node["state"] != "new"] == ["n1"]
+    assert sum(launch["count"] for launch in made["launches"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Objects of v1beta1 among the documents as v1 says them; kinds of others that are not read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_v1beta1 import convert_v1beta1, kind_v1beta1
 from nodeless.api.foreign_kinds import foreign_warning
+from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.validation import subject_of
 from nodeless.api.validation_v1beta1 import validate_v1beta1
 from nodeless.cli.manifests.documents import Document, FaultLine
@@ -65,7 +67,18 @@ def _convert(older: list[Document], found: ServedDocuments) -> None:
         found.faults.append(FaultLine.of(line, loss.code))
     for subject, manifest in zip(result.subjects, result.manifests, strict=True):
         document = places[subject]
-        found.documents.append(Document(document.file, manifest, document.node))
+        read = _as_it_runs(manifest, document.value) if NODE_CLAIM.describes(manifest) else manifest
+        found.documents.append(Document(document.file, read, document.node))
     for document in older:
         text = f"{document.value['apiVersion']} is read as `nodeless convert` writes it in v1"
         found.notes.append(located(document, text))
+
+
+def _as_it_runs(claim: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, Any]:
+    """A converted claim with what the API server and the controller wrote: which node it became, and when.
+
+    What is to be applied has none of it. Without it a claim of a dump would be a node that is yet to come.
+    """
+    written = {name: value for name, value in older["metadata"].items() if name != "annotations"}
+    made = {**claim, "metadata": {**written, **claim["metadata"]}}
+    return {**made, "status": older["status"]} if older.get("status") is not None else made
