@@ -63,6 +63,75 @@ def test_a_zone_can_be_added(file):
     assert made["launches"][0]["zones"] == ["us-east-1d"]
 
 
+def a_member_with_a_volume(name, node, zone="us-east-1a"):
+    """A running member of a StatefulSet with its claim, and the volume of that in one zone."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    place = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+    return (
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "shop", "ownerReferences": [owner]},
+            "spec": {
+                "nodeName": node,
+                "containers": [container],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}],
+            },
+            "status": {"phase": "Running"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": f"data-{name}", "namespace": "shop"},
+            "spec": {"volumeName": f"pv-{name}", "storageClassName": "gp3", "accessModes": ["ReadWriteOnce"]},
+            "status": {"phase": "Bound"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"pv-{name}"},
+            "spec": {
+                "storageClassName": "gp3",
+                "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": f"vol-{name}"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}},
+            },
+        },
+    )
+
+
+def test_further_members_of_a_stateful_set_have_volumes_of_their_own(file):
+    """Not that of the youngest member, which is in one zone and may be attached to one node only."""
+    size = {"cpu": "1", "memory": "8Gi", "pods": "29"}
+    labels = {"topology.kubernetes.io/zone": "us-east-1a"}
+    there = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1", "labels": labels},
+        "status": {"allocatable": size},
+    }
+    member, claim, volume = a_member_with_a_volume("db-0", "n1")
+    given = file(provisioner(), node_template(), there, member, claim, volume)
+    scaled = ("--what-if", "scale=sts/db:3", "--what-if", "without-zone=us-east-1a")
+    its_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "gp3"},
+        "provisioner": "ebs.csi.aws.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    for more in ((), ("--what-if", f"add={file(its_class, name='class.yaml')}")):
+        made = report(given, *more, *scaled)
+        assert made["complete"], made["unplaced"]
+        assert not uses(made, "zones", "us-east-1a")
+
+    _, kept, its_volume = a_member_with_a_volume("db-1", "n1")
+    after_a_scale_down = file(
+        provisioner(), node_template(), there, member, claim, volume, kept, its_volume, name="kept.yaml"
+    )
+    assert len(report(after_a_scale_down, *scaled)["unplaced"]) == 1
+
+
 def test_a_zone_that_is_added_has_addresses_where_those_of_the_others_are_gone():
     zones = tuple(Offering(zone, "on-demand", 1.0) for zone in ("az-1a", "az-1b"))
     full = {"Provisioner/default": tuple(SubnetRoom(f"subnet-{each.zone}", each.zone, 0) for each in zones)}

@@ -95,7 +95,7 @@ def _scaled(situation: Situation, workload: Workload, pods: list[Pod], number: i
     for ordinal in range(len(ordered), number):
         name = f"{workload.name}-as-if-{ordinal}"
         made = replace(
-            pattern,
+            _with_claims_of(pattern, f"{workload.name}-{ordinal}", snapshot),
             name=name,
             uid=f"{workload.namespace}/{name}",
             node_name="",
@@ -108,6 +108,27 @@ def _scaled(situation: Situation, workload: Workload, pods: list[Pod], number: i
         )
         snapshot = apply(snapshot, events.PodSeen(made))
     return replace(situation, snapshot=snapshot)
+
+
+def _with_claims_of(pattern: Pod, name: str, snapshot: Snapshot) -> Pod:
+    """A member of a StatefulSet as another one: the volumes of its own are not those of the other.
+
+    The claims of the other's name that are there are its own, as after a scale-down. The others come to be
+    where it lands; of those whose storage class is not known no more can be said.
+    """
+    shape, suffix = pattern.shape, f"-{pattern.name}"
+    own = [claim for claim in shape.claims if claim.endswith(suffix)]
+    if not own or workload_of(pattern).kind != "StatefulSet":
+        return pattern
+    claims, made = [claim for claim in shape.claims if claim not in own], list(shape.ephemeral_volumes)
+    for claim in own:
+        volume = claim.removesuffix(suffix)
+        known = snapshot.volume_claims.get(f"{pattern.namespace}/{claim}")
+        if f"{pattern.namespace}/{volume}-{name}" in snapshot.volume_claims:
+            claims.append(f"{volume}-{name}")
+        elif known is not None and known.storage_class in snapshot.storage_classes:
+            made.append((volume, known.storage_class))
+    return replace(pattern, shape=replace(shape, claims=tuple(claims), ephemeral_volumes=tuple(made)))
 
 
 def _without_pool(situation: Situation, argument: str) -> Situation:
