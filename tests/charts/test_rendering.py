@@ -125,6 +125,39 @@ def test_every_setting_of_the_controller_can_be_given():
     assert known == {key for _, key, _ in SETTINGS}
 
 
+def test_settings_may_be_templates_as_in_karpenters_chart(rendered):
+    """Which charts that have this one below them write, to say once what the cluster is called."""
+    cluster = {"name": "shop", "endpoint": "https://api.example", "isolated": True, "idle": "2s"}
+    settings = {
+        "clusterName": "{{ .Values.global.cluster.name }}",
+        "clusterEndpoint": "{{ .Values.global.cluster.endpoint }}",
+        "interruptionQueue": "{{ .Values.global.cluster.name }}-{{ .Release.Name }}",
+        "isolatedVPC": "{{ .Values.global.cluster.isolated }}",
+        "batchIdleDuration": "{{ .Values.global.cluster.idle }}",
+    }
+    data = settings_of(rendered({"global": {"cluster": cluster}, "settings": settings}))
+    assert data["aws.clusterName"] == "shop"
+    assert data["aws.clusterEndpoint"] == "https://api.example"
+    assert data["aws.interruptionQueueName"] == "shop-karpenter"
+    assert data["aws.isolatedVPC"] == "true"
+    assert data["batchIdleDuration"] == "2s"
+
+
+@pytest.mark.parametrize(
+    "blank",
+    [
+        {"additionalAnnotations": None},
+        {"serviceAccount": {"annotations": None}},
+        {"podSecurityContext": None},
+        {"settings": {"aws": None}},
+        {"settings": {"featureGates": None}},
+    ],
+)
+def test_a_value_that_is_left_blank_is_an_empty_one(rendered, blank):
+    """As `annotations:` with nothing behind it, or with comments only."""
+    assert DEPLOYMENT in rendered(blank)
+
+
 def test_the_settings_of_the_chart_of_0_27_carry_over(rendered):
     aws = {
         "clusterName": "old",

@@ -30,7 +30,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- /* The annotations of an object: (dict "root" $ "own" (dict ...)) */ -}}
 {{- define "nodeless.annotations" -}}
-{{- with merge (dict) (.own | default dict) .root.Values.additionalAnnotations }}
+{{- with merge (dict) (.own | default dict) (.root.Values.additionalAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -49,13 +49,26 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* The data of karpenter-global-settings: every value a string. Empty ones are left to the controller's defaults. */ -}}
+{{- define "nodeless.clusterName" -}}
+{{ tpl (.Values.settings.clusterName | default (.Values.settings.aws | default dict).clusterName | default "") . }}
+{{- end }}
+
+{{- /* The ARN of the service account's role, where it has one by IRSA. */ -}}
+{{- define "nodeless.roleARN" -}}
+{{ get (.Values.serviceAccount.annotations | default dict) "eks.amazonaws.com/role-arn" }}
+{{- end }}
+
+{{- /*
+The data of karpenter-global-settings: every value a string. Empty ones are left to the controller's defaults.
+Strings may be templates, as in Karpenter's chart: those of a parent chart name its global values.
+*/ -}}
 {{- define "nodeless.settings" -}}
 {{- include "nodeless.ownImage" . -}}
 {{- $settings := .Values.settings }}
-{{- $aws := $settings.aws }}
+{{- $aws := $settings.aws | default dict }}
+{{- $gates := $settings.featureGates | default dict }}
 {{- $data := dict
-  "aws.clusterName" ($settings.clusterName | default $aws.clusterName)
+  "aws.clusterName" (include "nodeless.clusterName" .)
   "aws.clusterEndpoint" ($settings.clusterEndpoint | default $aws.clusterEndpoint)
   "aws.defaultInstanceProfile" $aws.defaultInstanceProfile
   "aws.enableENILimitedPodDensity" $aws.enableENILimitedPodDensity
@@ -66,22 +79,22 @@ annotations:
   "aws.vmMemoryOverheadPercent" ($aws.vmMemoryOverheadPercent | default $settings.vmMemoryOverheadPercent)
   "batchIdleDuration" $settings.batchIdleDuration
   "batchMaxDuration" $settings.batchMaxDuration
-  "featureGates.driftEnabled" (or $settings.featureGates.drift $settings.featureGates.driftEnabled | default false)
+  "featureGates.driftEnabled" (or $gates.drift $gates.driftEnabled | default false)
   "nodeless.amiRefreshInterval" $settings.amiRefreshInterval
-  "nodeless.capacityBuffers" $settings.featureGates.capacityBuffer
+  "nodeless.capacityBuffers" $gates.capacityBuffer
   "nodeless.clusterCABundle" ($settings.clusterCABundle | default $aws.clusterCABundle)
   "nodeless.disableDryRun" $settings.disableDryRun
   "nodeless.eksControlPlane" $settings.eksControlPlane
   "nodeless.minValuesPolicy" $settings.minValuesPolicy
-  "nodeless.nodeOverlays" $settings.featureGates.nodeOverlay
-  "nodeless.nodeRepair" $settings.featureGates.nodeRepair
+  "nodeless.nodeOverlays" $gates.nodeOverlay
+  "nodeless.nodeRepair" $gates.nodeRepair
   "nodeless.preferencePolicy" $settings.preferencePolicy
-  "nodeless.provisioningRequests" $settings.featureGates.provisioningRequest
+  "nodeless.provisioningRequests" $gates.provisioningRequest
   "nodeless.reservedENIs" $settings.reservedENIs
-  "nodeless.spotToSpotConsolidation" $settings.featureGates.spotToSpotConsolidation
+  "nodeless.spotToSpotConsolidation" $gates.spotToSpotConsolidation
   "nodeless.subnetRefreshInterval" $settings.subnetRefreshInterval
-  "nodeless.terminateFirstDrift" $settings.featureGates.terminateFirstDrift
-  "nodeless.terminateFirstRepair" $settings.featureGates.terminateFirstRepair
+  "nodeless.terminateFirstDrift" $gates.terminateFirstDrift
+  "nodeless.terminateFirstRepair" $gates.terminateFirstRepair
   "nodeless.zonalShift" $settings.enableZonalShift
 }}
 {{- with $aws.tags }}
@@ -93,7 +106,7 @@ annotations:
 {{- range $key := keys $data | sortAlpha }}
 {{- $value := get $data $key }}
 {{- if not (or (eq (toString $value) "") (kindIs "invalid" $value)) }}
-{{ $key }}: {{ if kindIs "string" $value }}{{ $value | quote }}{{ else if or (kindIs "map" $value) (kindIs "slice" $value) }}{{ toJson $value | quote }}{{ else }}{{ toString $value | quote }}{{ end }}
+{{ $key }}: {{ if kindIs "string" $value }}{{ tpl $value $ | quote }}{{ else if or (kindIs "map" $value) (kindIs "slice" $value) }}{{ toJson $value | quote }}{{ else }}{{ toString $value | quote }}{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
