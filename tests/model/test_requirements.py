@@ -73,6 +73,21 @@ def test_the_last_bound_leaves_one_number(operator, bound):
     assert last.allows(str(bound + 1 if operator == "Gt" else bound - 1))
 
 
+@pytest.mark.parametrize("excluded", [1, 3])
+@pytest.mark.parametrize("bounds", [(("Gt", "4"), ("Lt", "{end}")), (("Gt", "{start}"),)])
+def test_bounds_of_which_every_number_is_excluded_leave_no_value(bounds, excluded):
+    largest = 2**63 - 1
+    numbers = range(5, 5 + excluded) if len(bounds) == 2 else range(largest - excluded + 1, largest + 1)
+    told = {"start": numbers[0] - 1, "end": numbers[-1] + 1}
+    within = [requirement(operator, bound.format(**told)) for operator, bound in bounds]
+    (some,) = Requirements(within).values()
+    others = requirement("NotIn", *map(str, numbers[1:])) if excluded > 1 else requirement("NotIn", "x")
+    assert some.intersect(others).some_value() == str(numbers[0])
+    none = requirement("NotIn", *map(str, numbers))
+    assert not some.overlaps(none)
+    assert some.intersect(none).some_value() is None
+
+
 def test_rq_15_the_stricter_minimum_of_distinct_values_stays():
     two = Requirement.of(KEY, "Exists", min_values=2)
     five = Requirement.of(KEY, "In", ["a"], min_values=5)

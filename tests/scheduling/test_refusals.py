@@ -71,6 +71,14 @@ def test_no_label_is_larger_than_the_largest_number(key):
     assert "holds for no number" in str(result.refusals[0])
 
 
+def test_a_pod_that_excludes_the_only_number_that_it_allows_contradicts_itself():
+    last = term(
+        needs("example.com/rank", "Gt", str(2**63 - 2)), needs("example.com/rank", "NotIn", str(2**63 - 1))
+    )
+    ranked = pool("default", needs("example.com/rank", "Exists"))
+    assert codes(plan(ranked, pods(1, required_terms=(last,)))) == ["RequirementsContradict"]
+
+
 def test_a_taint_that_is_not_tolerated():
     tainted = pool("default", taints=(Taint("team", "NoSchedule", "blue"),))
     assert reason(tainted, pods(1)) == ("TaintNotTolerated", "taint team=blue:NoSchedule is not tolerated")

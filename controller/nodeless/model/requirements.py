@@ -107,7 +107,7 @@ class Requirement:
         )
 
     def intersect(self, other: "Requirement") -> "Requirement":
-        """What both allow. Contradicting bounds leave nothing (`DoesNotExist`)."""
+        """What both allow. Bounds that contradict, or within which nothing is left, leave `DoesNotExist`."""
         minimum = _stricter(self.minimum, other.minimum, max)
         maximum = _stricter(self.maximum, other.maximum, min)
         min_values = _stricter(self.min_values, other.min_values, max)
@@ -116,6 +116,8 @@ class Requirement:
         bounded = Requirement(self.key, True, minimum=minimum, maximum=maximum)
         if self.complement and other.complement:
             denied = frozenset(value for value in self.values | other.values if bounded._within(value))
+            if _no_number_between(minimum, maximum, denied):
+                return Requirement(self.key, False, min_values=min_values)
             return replace(bounded, values=denied, min_values=min_values)
         if self.complement:
             allowed = other.values - self.values
@@ -139,9 +141,10 @@ class Requirement:
         if not self.complement:
             return min(self.values, default=None)
         number = self.minimum if self.minimum is not None else min(0, self.maximum or 0)
+        last = _LARGEST if self.maximum is None else self.maximum
         while not self.allows(str(number)):
             number += 1
-            if self.maximum is not None and number > self.maximum:
+            if number > last:
                 return None
         return str(number)
 
@@ -201,8 +204,14 @@ def _read_bound(key: str, operator: str, values: tuple[str, ...]) -> int:
     raise ValueError(f"{operator} for {key} has the values {list(values)}; hint: give one whole number")
 
 
-def _no_number_between(minimum: int | None, maximum: int | None) -> bool:
-    return (_LEAST if minimum is None else minimum) > (_LARGEST if maximum is None else maximum)
+def _no_number_between(
+    minimum: int | None, maximum: int | None, denied: frozenset[str] = frozenset()
+) -> bool:
+    """Whether bounds hold no number beside those that are denied."""
+    least, largest = _LEAST if minimum is None else minimum, _LARGEST if maximum is None else maximum
+    if largest - least >= len(denied):
+        return False
+    return all(str(number) in denied for number in range(least, largest + 1))
 
 
 def _stricter(left: int | None, right: int | None, choose: Callable[[int, int], int]) -> int | None:
