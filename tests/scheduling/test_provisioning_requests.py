@@ -253,6 +253,19 @@ def test_a_booking_keeps_room_and_buys_none(packing):
     )
 
 
+@BOTH
+def test_pods_of_nodes_that_leave_take_no_room_that_is_booked(packing):
+    request = a_request(3, conditions=(BOOKED,))
+    there = [running(pod, "ends") for pod in pods(2, "1")]
+    seen = asked(node("one", cpu="3"), node("ends", deletion_timestamp=NOW), there, requests=[request])
+    plan = planned(seen, packing=packing)
+    assert {key: name for key, name in plan.placements.items() if request_of(key)} == {
+        f"default/job^^{number}": "one" for number in range(3)
+    }
+    assert sorted(launched(plan)) == ["default/web-0", "default/web-1"]
+    assert not missing_room(share_of(plan, request))
+
+
 def test_room_that_is_gone_is_revoked_after_a_while_unless_pods_came():
     request = a_request(3, conditions=(BOOKED,))
     seen = asked(requests=[request])

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 
 from immutables import Map
 
-from nodeless.model.events import PodSeen
+from nodeless.model.events import PodGone, PodSeen
 from nodeless.model.plan import Plan, Refusal, RefusalCode
 from nodeless.model.pods import Owner, Pod
 from nodeless.model.provisioning_requests import (
@@ -29,6 +30,7 @@ from nodeless.model.provisioning_requests import (
     ProvisioningRequest,
 )
 from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.pods.eligibility import pods_to_place
 from nodeless.scheduling.pods.gang_domains import Domains, kept_together
 from nodeless.scheduling.pods.gangs import Gang, gangs_in, incomplete_gangs, refused_members
 from nodeless.state import apply
@@ -202,7 +204,7 @@ def planned_whole(
     out: dict[str, Refusal] = {}
     kept: dict[str, str] = {}
     if snapshot.booked:
-        snapshot, kept, out = _with_bookings(snapshot, keep)
+        snapshot, kept, out = _with_bookings(snapshot, keep, now)
     plan = solve(snapshot)
     gangs = gangs_in(snapshot, _planned(plan))
     if any(gang.topology for gang in gangs.values()):
@@ -253,10 +255,14 @@ def _gangs_apart(left: Sequence[dict[str, Refusal]], gangs: Mapping[str, Gang]) 
     return whole[:MOST_ROUNDS]
 
 
-def _with_bookings(snapshot: Snapshot, keep: Solve) -> tuple[Snapshot, dict[str, str], dict[str, Refusal]]:
+def _with_bookings(
+    snapshot: Snapshot, keep: Solve, now: float
+) -> tuple[Snapshot, dict[str, str], dict[str, Refusal]]:
     """The cluster with booked room as pods of its nodes, with their places, and those that have none."""
-    others = [key for key, pod in snapshot.pods.items() if not pod.node_name and _BOOKED not in key]
-    places = keep(replace(snapshot, pods=_without(snapshot, others), booked=())).placements
+    # Others that look for a place, those of nodes that leave among them, come after what is booked.
+    others = [pod.key for pod in pods_to_place(snapshot, now) if _BOOKED not in pod.key]
+    alone = reduce(apply, map(PodGone, others), replace(snapshot, booked=()))
+    places = keep(alone).placements
     bound, kept, gone = snapshot, dict[str, str](), dict[str, Refusal]()
     for key in snapshot.booked:
         name = places.get(key, "")
