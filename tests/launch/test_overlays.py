@@ -27,6 +27,7 @@ from nodeless.model.labels import (
 )
 from nodeless.model.overlays import NodeOverlay, PriceChange
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, PROVISIONER, Pool, Reference
+from nodeless.model.quantity import parse_units
 from nodeless.model.requirements import Requirement, Requirements
 from tests.scheduling.factories import instance_type, needs
 
@@ -287,6 +288,16 @@ def test_capacity_takes_the_place_of_a_device_that_the_type_has() -> None:
     assert made["large"].allocatable[GPU] == 4
     assert made["large"].capacity["cpu"] == LARGE.capacity["cpu"]
     assert made["large"].capacity_overlays == ("cheap",)
+
+
+@pytest.mark.parametrize(("pages", "left"), [("1Gi", 2**30), ("1Ti", None)])
+def test_huge_pages_take_their_memory_from_what_pods_may_use(pages: str, left: int | None) -> None:
+    said = {"hugepages-2Mi": parse_units(pages)}
+    made = by_name(laid_over([an_overlay(capacity=said)], POOLS[0], TYPES))
+
+    assert made["large"].capacity["memory"] == LARGE.capacity["memory"]
+    assert made["large"].allocatable["hugepages-2Mi"] == said["hugepages-2Mi"]
+    assert made["large"].allocatable["memory"] == (LARGE.allocatable["memory"] - left if left else 0)
 
 
 def test_a_price_makes_an_unpriced_offering_one_that_is_for_sale_and_a_change_does_not() -> None:

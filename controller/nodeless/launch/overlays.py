@@ -23,10 +23,12 @@ from nodeless.model.labels import NODE_POOL, RESERVATION_LABELS
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pools import NODE_POOL_KIND, Pool
 from nodeless.model.requirements import Requirement, Requirements
-from nodeless.model.resources import Resources
+from nodeless.model.resources import MEMORY, Resources
 
 #: Before the name of a driver: what an overlay says of its devices.
 _DEVICES = "devices of "
+#: Before the size of huge pages.
+_HUGE_PAGES = "hugepages-"
 #: Names of types in the words about a contradiction.
 _SHOWN = 3
 
@@ -175,10 +177,17 @@ class _Change:
             instance_type,
             offerings=offerings,
             capacity={**instance_type.capacity, **self.capacity} if self.capacity else instance_type.capacity,
+            overhead=self._with_huge_pages(instance_type),
             price_overlays=tuple(sorted({overlay.name for overlay in self.prices.values()})),
             capacity_overlays=tuple(sorted(self.by)),
             devices=tuple(self.devices.values()),
         )
+
+    def _with_huge_pages(self, instance_type: InstanceType) -> Resources:
+        """What is kept of the type: the memory of huge pages is for pods that request these alone."""
+        pages = sum(amount for name, amount in self.capacity.items() if name.startswith(_HUGE_PAGES))
+        kept, memory = instance_type.overhead, instance_type.capacity.get(MEMORY, 0)
+        return {**kept, MEMORY: min(kept.get(MEMORY, 0) + pages, memory)} if pages else kept
 
 
 def _price_offering(offering: Offering, overlay: NodeOverlay) -> Offering:
