@@ -108,6 +108,11 @@ class Subject:
         """ARN of the cluster."""
         return cluster_arn(self.partition, self.region, self.account, self.cluster)
 
+    @property
+    def ec2_services(self) -> list[str]:
+        """Whom a role is passed to: in China an instance profile passes it to EC2's name elsewhere."""
+        return list(dict.fromkeys(("ec2.amazonaws.com", f"ec2.{self.dns_suffix}")))
+
 
 def node_trust(dns_suffix: str) -> Document:
     """EC2 may assume the node role."""
@@ -234,7 +239,7 @@ def controller_policy(subject: Subject) -> Document:
             "Effect": "Allow",
             "Action": "iam:PassRole",
             "Resource": subject.node_role_arn,
-            "Condition": {"StringEquals": {"iam:PassedToService": f"ec2.{subject.dns_suffix}"}},
+            "Condition": {"StringEquals": {"iam:PassedToService": subject.ec2_services}},
         },
         *instance_profile_statements(subject),
         {

@@ -106,7 +106,7 @@ def scoped_controller_policy(subject: Subject) -> Document:
             "PassNodeIAMRole",
             "iam:PassRole",
             subject.node_role_arn,
-            {"StringEquals": {"iam:PassedToService": f"ec2.{subject.dns_suffix}"}},
+            {"StringEquals": {"iam:PassedToService": subject.ec2_services}},
         ),
         _allow(
             "ReadInRegion", list(READ_ACTIONS), "*", {"StringEquals": {"aws:RequestedRegion": subject.region}}

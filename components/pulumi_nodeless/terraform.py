@@ -37,6 +37,7 @@ _SUBJECT: Final = policies.Subject(
     interruption_queue_arn="${local.queue_arn}",
 )
 _RULE_ARNS: Final = "${local.rule_arns}"
+_EC2_SERVICES: Final = '${distinct(["ec2.amazonaws.com", "ec2.${local.dns_suffix}"])}'
 
 
 def module_files() -> dict[Path, str]:
@@ -44,7 +45,7 @@ def module_files() -> dict[Path, str]:
     document = {
         "//": "Made by `python -m pulumi_nodeless generate` from the components; change those instead.",
         "locals": {
-            "controller_statements": scoped_controller_policy(_SUBJECT)["Statement"],
+            "controller_statements": _controller_statements(),
             "controller_policy_sizes": _policy_sizes(),
             "pod_identity_statements": policies.pod_identity_trust(
                 _SUBJECT.cluster_arn, "${var.namespace}", "${var.service_account}"
@@ -69,6 +70,14 @@ def module_files() -> dict[Path, str]:
         },
     }
     return {MODULE / "policies.tf.json": json.dumps(document, indent=2) + "\n"}
+
+
+def _controller_statements() -> list[policies.Document]:
+    """The controller's; EC2's names are one expression, which lists each of them once."""
+    statements: list[policies.Document] = scoped_controller_policy(_SUBJECT)["Statement"]
+    (passing,) = [statement for statement in statements if statement["Sid"] == "PassNodeIAMRole"]
+    passing["Condition"]["StringEquals"]["iam:PassedToService"] = _EC2_SERVICES
+    return statements
 
 
 def _policy_sizes() -> list[dict[str, Any]]:

@@ -256,3 +256,20 @@ def test_only_the_nodes_role_may_be_passed_and_only_to_ec2(make: Any) -> None:
     assert allowed_by(policy, Need("iam:PassRole", ROLE, to_ec2)) == ["PassNodeIAMRole"]
     assert allowed_by(policy, Need("iam:PassRole", ROLE, {"iam:PassedToService": "x"})) == []
     assert allowed_by(policy, Need("iam:PassRole", f"{ROLE}-admin", to_ec2)) == []
+
+
+@pytest.mark.parametrize("make", POLICIES)
+@pytest.mark.parametrize(
+    ("partition", "suffix"), [("aws-cn", "amazonaws.com.cn"), ("aws-us-gov", "amazonaws.com")]
+)
+def test_the_nodes_role_may_be_passed_to_ec2_by_each_of_its_names(
+    make: Any, partition: str, suffix: str
+) -> None:
+    """In China launches pass it to `ec2.amazonaws.com.cn`, instance profiles to `ec2.amazonaws.com`."""
+    role = ROLE.replace("arn:aws:", f"arn:{partition}:")
+    policy = make(replace(SUBJECT, partition=partition, dns_suffix=suffix, node_role_arn=role))
+    for service in {"ec2.amazonaws.com", f"ec2.{suffix}"}:
+        need = Need("iam:PassRole", role, {"iam:PassedToService": service})
+        assert allowed_by(policy, need) == ["PassNodeIAMRole"]
+    elsewhere = Need("iam:PassRole", role, {"iam:PassedToService": f"lambda.{suffix}"})
+    assert allowed_by(policy, elsewhere) == []

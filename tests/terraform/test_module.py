@@ -92,7 +92,7 @@ def test_long_names_are_shortened_as_the_component_shortens_them(module: Tofu) -
     assert found[QUEUE]["name"] == names.interruption_queue(cluster)
 
 
-@pytest.mark.parametrize("length", [39, 40, 60, 61, 80, 81, names.CLUSTER_NAME_LIMIT])
+@pytest.mark.parametrize("length", [39, 40, 60, 61, 79, 80, names.CLUSTER_NAME_LIMIT])
 def test_statements_divide_into_policies_as_the_component_divides_them(
     module: Tofu, cloud: Cloud, length: int
 ) -> None:
