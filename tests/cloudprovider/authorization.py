@@ -132,14 +132,15 @@ class Needs:
             name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
             subnets = [override["SubnetId"] for override in config["Overrides"]]
             yield from self._used("ec2:CreateFleet", name, subnets)
-            yield from self._run(name, subnets, specifications, spot)
+            # What a fleet launches has the tags of the template, too.
+            merged = [*self._templates[name][1].get("TagSpecifications", ()), *specifications]
+            yield from self._run(name, subnets, merged, spot)
         yield Need("iam:PassRole", self._role_arn, {"iam:PassedToService": "ec2.amazonaws.com"})
 
     def _run(
         self, name: str, subnets: list[str], specifications: list[Mapping[str, Any]], spot: bool
     ) -> Iterator[Need]:
         """Instances of a launch template, by a fleet or one by one."""
-        merged = [*self._templates[name][1].get("TagSpecifications", ()), *specifications]
         kinds = (
             "instance",
             "volume",
@@ -147,7 +148,7 @@ class Needs:
             *(("spot-instances-request",) if spot else ()),
         )
         for kind in kinds:
-            yield from _making("RunInstances", kind, merged)
+            yield from _making("RunInstances", kind, specifications)
         yield from self._used("ec2:RunInstances", name, subnets)
 
     def _used(self, action: str, name: str, subnets: list[str]) -> Iterator[Need]:

@@ -14,7 +14,7 @@ from nodeless.cloudprovider import (
     NodeClassUnresolved,
 )
 from nodeless.cloudprovider.aws import AwsProvider
-from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Reference, SelectorTerm
+from nodeless.model.pools import EC2_NODE_CLASS, MetadataOptions, NodeClass, Reference, SelectorTerm
 from tests.cloudprovider.conftest import SETTINGS, World, a_provider
 from tests.cloudprovider.test_provider import NODE_CLASS, the_pool
 
@@ -188,6 +188,25 @@ async def test_a_subnet_stands_on_the_network_interfaces_where_the_template_has_
     assert interface["Groups"] == [world.security_group]
     assert "SubnetId" not in request
     assert request["InstanceMarketOptions"] == {"MarketType": "spot"}
+
+
+@pytest.mark.parametrize(
+    ("capacity_type", "more"), [("on-demand", set()), ("spot", {"spot-instances-request"})]
+)
+async def test_policies_that_ask_for_tags_and_for_metadata_tokens_see_both_in_a_rehearsal(
+    aws: LocalAws, world: World, capacity_type: str, more: set[str]
+) -> None:
+    """They look at the request itself, not at the launch template that it names."""
+    options = MetadataOptions("enabled", http_tokens="required", http_put_response_hop_limit=1)
+    async with a_provider() as provider:
+        pool = the_pool(capacity_types=(capacity_type,))
+        await provider.validate((pool,), replace(CLASS, metadata_options=options, tags=(("team", "a"),)))
+    _, request = rehearsed(aws)[-1]
+    tagged = {each["ResourceType"]: each["Tags"] for each in request["TagSpecifications"]}
+    assert tagged.keys() == {"instance", "volume", "network-interface"} | more
+    assert all({"Key": "team", "Value": "a"} in tags for tags in tagged.values())
+    assert request["MetadataOptions"]["HttpTokens"] == "required"
+    assert request["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
 
 
 async def test_reservations_in_several_zones_are_rehearsed_by_one_of_them(

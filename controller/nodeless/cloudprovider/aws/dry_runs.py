@@ -152,22 +152,27 @@ def _run_requests(launch_request: LaunchRequest, prepared: Prepared) -> Iterator
     """RunInstances in one subnet after the other, those that the fleet would use first.
 
     Each reservation has a launch template of its own, which is of use in its zone alone: the first will do.
+    Conditions of policies see what the request says itself: the template's tags and metadata options are
+    said again.
     """
     config = prepared.request["LaunchTemplateConfigs"][0]
     name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
     overrides = config["Overrides"]
     others = () if prepared.candidates.capacity_type == RESERVED else launch_request.resolved.subnets
     named = (*(override["SubnetId"] for override in overrides), *(other.id for other in others))
-    interfaces = prepared.templates[name].get("NetworkInterfaces", ())
+    template, spot = prepared.templates[name], prepared.candidates.capacity_type == SPOT
+    interfaces = template.get("NetworkInterfaces", ())
+    tagged = ("instance", "volume", "network-interface", *(("spot-instances-request",) if spot else ()))
     for subnet in dict.fromkeys(named):
         request: dict[str, Any] = {
             "LaunchTemplate": {"LaunchTemplateName": name, "Version": "$Latest"},
             "InstanceType": overrides[0]["InstanceType"],
             "MinCount": 1,
             "MaxCount": 1,
-            "TagSpecifications": specifications(prepared.tags, "instance", "volume"),
+            "TagSpecifications": specifications(prepared.tags, *tagged),
+            "MetadataOptions": template["MetadataOptions"],
         }
-        if prepared.candidates.capacity_type == SPOT:
+        if spot:
             request["InstanceMarketOptions"] = {"MarketType": "spot"}
         if interfaces:
             # EC2 takes a subnet beside network interfaces only on them.
