@@ -18,7 +18,7 @@ from nodeless.model.instructions import (
     UpdateClaimStatus,
     UpdateNode,
 )
-from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND, PAUSE
 from nodeless.model.nodes import DISRUPTION_REASON, Condition
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
@@ -161,6 +161,30 @@ def test_dn_18_a_move_without_replacement_that_was_cut_short_makes_no_node_rest(
     steps = advance(marked, NOW + 1)
     assert not failures(steps)
     assert only_command(decide(carried_out(marked, steps), now=NOW + 2)).claims == ("a", "b")
+
+
+@pytest.mark.parametrize("where", ["node", "pool"])
+@pytest.mark.parametrize("is_ready", [False, True], ids=["before its replacement is ready", "once it is"])
+def test_a_pause_stops_a_command_that_has_begun(where, is_ready):
+    note = {PAUSE: "true"}
+    _, after = begun()
+    if is_ready:
+        after = ready(after)
+    if where == "pool":
+        paused = apply(after, events.PoolSeen(replace(POOL, own_annotations=note)))
+    else:
+        paused = apply(after, events.NodeSeen(replace(after.nodes["node-a"], annotations=note)))
+    steps = advance(paused, NOW + 60)
+    assert not of_kind(steps, DeleteClaim)
+    assert not failures(steps)
+    back = carried_out(paused, steps)
+    assert back.nodes["node-a"].taints == ()
+    assert not back.claims["a"].is_true(DISRUPTION_REASON)
+    assert not any("nodeless.dev/replaces" in claim.annotations for claim in back.claims.values())
+    assert advance(back, NOW + 61) == ()
+    on_again = apply(back, events.PoolSeen(POOL)) if where == "pool" else back
+    verdict = decide(on_again, now=NOW + 62).verdicts.get("a")
+    assert verdict is None or verdict.code != "CoolingDown"
 
 
 def test_nobody_rests_when_the_replacement_has_taken_the_place_and_goes_later():

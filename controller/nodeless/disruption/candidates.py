@@ -194,9 +194,8 @@ def _obstacles(
         yield Verdict(
             VerdictCode.POOL_UNUSABLE, f"{claim.pool} does not exist, cannot be read or is being deleted"
         )
-    for subject, annotations in _annotated_objects(node, pool):
-        if annotations.get(PAUSE) == "true":
-            yield Verdict(VerdictCode.PAUSED, f"{subject} has the annotation {PAUSE}=true")
+    if paused := paused_by(node, pool):
+        yield Verdict(VerdictCode.PAUSED, paused)
     if node is not None and node.annotations.get(DO_NOT_DISRUPT) == "true":
         yield Verdict(VerdictCode.NODE_PROTECTED, f"the node has the annotation {DO_NOT_DISRUPT}=true")
     if snapshot.is_nominated(claim.name, now) or (node is not None and snapshot.is_nominated(node.name, now)):
@@ -206,6 +205,14 @@ def _obstacles(
         yield Verdict(VerdictCode.GANG_INCOMPLETE, text)
     if (resting := cooling_down(claim, now)) is not None:
         yield resting
+
+
+def paused_by(node: Node | None, pool: Pool | None) -> str:
+    """What pauses voluntary disruption of a node; empty: nothing does."""
+    for subject, annotations in _annotated_objects(node, pool):
+        if annotations.get(PAUSE) == "true":
+            return f"{subject} has the annotation {PAUSE}=true"
+    return ""
 
 
 def _annotated_objects(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapping[str, str]]]:

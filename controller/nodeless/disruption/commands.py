@@ -3,7 +3,7 @@
 ```
 replacements written, each annotated with the claims that it replaces   -> begin
    nodes marked (karpenter.sh/disrupted)  -> replacements initialized   -> the old claims deleted
-                                          -> a replacement vanished, or too late -> marks off
+                                          -> a replacement vanished, too late, or paused -> marks off
 ```
 
 A replacement carries the names of the claims that it replaces, how many replacements there
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from nodeless.api.times import format_time
-from nodeless.disruption.candidates import claims_by_replacement
+from nodeless.disruption.candidates import claims_by_replacement, paused_by
 from nodeless.disruption.events import reason_of
 from nodeless.launch.claims import claims_for
 from nodeless.model.disruption import Command
@@ -229,6 +229,9 @@ def _step(
         old for old in olds if old in snapshot.claims and snapshot.claims[old].deletion_timestamp is None
     ]
     present = [claim for claim in replacements if claim.deletion_timestamp is None]
+    if any(_is_paused(snapshot, snapshot.claims[old]) for old in living):
+        ended = [each for old in living for each in _remove_marks(snapshot, snapshot.claims[old], now)]
+        return [*ended, *_without_olds(present, cause)]
     if len(present) < _expected_replacements(first):
         return _abandon(snapshot, living, present, "a replacement has vanished", now, cause)
     if not all(claim.is_true(INITIALIZED_CONDITION) for claim in present):
@@ -270,9 +273,16 @@ def _abandon(
     instructions: list[Instruction] = []
     for old in olds:
         instructions += _left_alone(snapshot, snapshot.claims[old], why, now, cause)
-    for claim in present:
-        instructions.append(AnnotateClaim(cause, claim.name, {REPLACES: None, REPLACEMENTS: None}))
-    return instructions
+    return [*instructions, *_without_olds(present, cause)]
+
+
+def _without_olds(replacements: Sequence[NodeClaim], cause: str) -> list[Instruction]:
+    """Replacements that take nobody's place any more."""
+    return [AnnotateClaim(cause, claim.name, {REPLACES: None, REPLACEMENTS: None}) for claim in replacements]
+
+
+def _is_paused(snapshot: Snapshot, claim: NodeClaim) -> bool:
+    return bool(paused_by(snapshot.node_of(claim), snapshot.pools.get(str(claim.pool))))
 
 
 def _left_alone(snapshot: Snapshot, claim: NodeClaim, why: str, now: float, cause: str) -> list[Instruction]:
