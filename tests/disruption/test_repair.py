@@ -20,7 +20,7 @@ from nodeless.disruption.repair_policy import (
     misfits,
 )
 from nodeless.model.conditions import Condition
-from nodeless.model.instructions import AnnotateClaim, CreateClaim, DeleteClaim
+from nodeless.model.instructions import AnnotateClaim, CreateClaim, DeleteClaim, UpdateNode
 from nodeless.model.labels import (
     CAPACITY_TYPE,
     DISRUPTED_TAINT,
@@ -212,6 +212,29 @@ def test_by_the_legacy_rules_every_broken_node_ends_at_once_and_nothing_is_launc
     assert [each.annotations for each in done if isinstance(each, AnnotateClaim)] == [{DRAIN_GRACE: "0"}]
     assert [each.name for each in done if isinstance(each, DeleteClaim)] == ["a"]
     assert not [each for each in done if isinstance(each, CreateClaim)]
+
+
+def bounds(things, **policy):
+    """What is written onto claims by the one command of a look, and whether another look has one."""
+    seen = cluster(*things)
+    done = begin(only_command(decide(seen, node_repair=True, **policy)), seen, {}, NOW)
+    assert not [each for each in done if isinstance(each, DeleteClaim | CreateClaim | UpdateNode)]
+    again = decide(carried_out(seen, done), node_repair=True, **policy)
+    return {each.name: each.annotations for each in done if isinstance(each, AnnotateClaim)}, again.commands
+
+
+@pytest.mark.parametrize(("rules", "seconds"), [({}, "600"), ({"legacy_repair": True}, "0")])
+def test_the_drain_of_a_node_that_breaks_meanwhile_is_bounded(rules, seconds):
+    """A budget, or a pod that nobody on the machine ends any more, would hold it for ever."""
+    pool = replace(POOL, budgets=(Budget("0"),))
+    guarded = on("a", annotations={DO_NOT_DISRUPT: "true"})
+    things = (pool, broken("a", pool=pool, deletion_timestamp=NOW - 3600), guarded, healthy(9, pool))
+    assert bounds(things, **rules) == ({"a": {DRAIN_GRACE: seconds}}, ())
+    assert not look(*things, **rules, node_repair=False).commands
+    vetoed = broken("a", deletion_timestamp=NOW, node={"annotations": {DO_NOT_REPAIR: "true"}})
+    assert not look(POOL, vetoed, healthy(9), **rules).commands
+    bounded = broken("a", deletion_timestamp=NOW, annotations={DRAIN_GRACE: seconds})
+    assert not look(POOL, bounded, healthy(9), **rules).commands
 
 
 def test_by_the_legacy_rules_a_node_is_ended_after_its_toleration_and_with_the_gate_open_alone():

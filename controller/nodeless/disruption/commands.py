@@ -71,7 +71,8 @@ def begin(
 ) -> tuple[Instruction, ...]:
     """The first instructions of a command: replacements first, then marks; without replacements the end.
 
-    A reboot is only asked for here: the claim's lifecycle carries it out.
+    A reboot is only asked for here: the claim's lifecycle carries it out. Drains that go on already are
+    bounded, and no more.
 
     `reason` says why a replacement is what it is, in one line; kept on its claim after what the command is
     for. `catalog` is what pools may buy: what NodeOverlays say of it is noted on replacements.
@@ -89,6 +90,8 @@ def begin(
     ]
     if command.reboots:
         return (*bounds, *_reboots(command, snapshot, now))
+    if bounds and all(_is_draining(snapshot, name) for name in command.claims):
+        return tuple(bounds)
     creates = claims_for(
         Plan(new_nodes=command.replacements),
         pools,
@@ -114,6 +117,11 @@ def begin(
     if not creates:
         instructions += [DeleteClaim(cause, name, _metric(command.reason)) for name in command.claims]
     return tuple(instructions)
+
+
+def _is_draining(snapshot: Snapshot, name: str) -> bool:
+    claim = snapshot.claims.get(name)
+    return claim is not None and claim.deletion_timestamp is not None
 
 
 def _reboots(command: Command, snapshot: Snapshot, now: float) -> list[Instruction]:

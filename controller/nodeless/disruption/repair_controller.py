@@ -7,6 +7,9 @@ Pods that block hold a repair only where nothing bounds the drain. A node that w
 The legacy rules (Karpenter before 1.15, setting `nodeless.legacyNodeRepair`) are coarser: every node that is
 due is ended at once, whatever blocks it and whatever budgets say, and its pods are deleted with it; only
 annotations and a pool with too many broken nodes hold it back.
+
+A node that breaks while it drains (or is deleted when it is broken) has its drain bounded as that of a
+repair: a budget, or a pod that nobody on the machine ends any more, would hold it for ever.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,6 +51,8 @@ def repair_commands(context: DisruptionContext) -> tuple[Command, ...]:
     """The most urgent repair, if one is due and may be made."""
     if not context.policy.node_repair:
         return ()
+    if drains := tuple(_drain_commands(context)):
+        return drains
     due = _due(context)
     if context.policy.legacy_repair:
         return tuple(_termination_commands(context, due))
@@ -88,6 +93,28 @@ def _termination_commands(
         pods, price = len(candidate.pods), candidate.price or 0.0
         text = f"broken: {found}; it is ended with its {pods} pods"
         yield Command(DisruptionReason.UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
+
+
+def _drain_commands(context: DisruptionContext) -> Iterator[Command]:
+    """Bounds to the drains of broken nodes."""
+    making = CandidateBuilder(context.snapshot, context.catalog, context.now, context.coverage)
+    for name, claim in sorted(context.snapshot.claims.items()):
+        node, pool = context.snapshot.node_of(claim), context.snapshot.pools.get(str(claim.pool))
+        if claim.deletion_timestamp is None or name in context.excluded or node is None or pool is None:
+            continue
+        context.at.on(name)
+        found = ailment(node, context.now, context.policy.repairs_by, rebooted_at(claim))
+        bound = 0 if context.policy.legacy_repair else found.grace if found is not None else None
+        known = grace_of(claim)
+        if found is None or bound is None or (known is not None and known <= bound):
+            continue
+        candidate = making.candidate(claim, node, pool)
+        if _veto(context, candidate, found) is None:
+            pods, price = len(candidate.pods), candidate.price or 0.0
+            text = f"broken: {found}; its drain is over {bound} s after it began, with {pods} pods left"
+            reason = DisruptionReason.UNHEALTHY
+            yield Command(reason, (name,), (), price, 0.0, pods, text, drain_grace=bound)
+    context.at.on()
 
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
