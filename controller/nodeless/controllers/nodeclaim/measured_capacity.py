@@ -64,7 +64,13 @@ class MeasuredCapacity:
 
     async def run(self) -> None:
         """Read what is kept, then write what is new, until cancelled."""
-        await self._read()
+        said = ""
+        # What is written takes the place of what is kept.
+        while problem := await self._read():
+            if problem != said:
+                self._log.warning(f"measured capacity cannot be read, trying again: {problem}")
+                said = problem
+            await asyncio.sleep(_RETRY_SECONDS)
         while True:
             await self._changed.wait()
             await asyncio.sleep(_SETTLE_SECONDS)
@@ -76,17 +82,18 @@ class MeasuredCapacity:
                 self._changed.set()
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _read(self) -> None:
+    async def _read(self) -> str:
+        """Take over what is kept; gives back why it cannot be read, or nothing."""
         try:
             data = await self._kept.read()
         except (ApiError, ApiUnavailable) as error:
-            self._log.warning(f"measured capacity cannot be read: {error}")
-            return
+            return str(error)
         if data is None:
-            return
+            return ""
         kept = read_observations(data, wall_clock())
         for (instance_type, image), (memory, seen) in self._measured.sights.items():
             kept = kept.observe(instance_type, image, memory, seen)
         for (image, planned), (had, seen) in self._measured.disks.items():
             kept = kept.observe_disk(image, planned, had, seen)
         self._record(kept)
+        return ""
