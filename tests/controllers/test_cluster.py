@@ -68,6 +68,23 @@ def test_what_is_gone_does_not_come_back_but_a_namesake_may_come():
     assert cluster.snapshot.claims
 
 
+def test_an_end_that_no_watch_told_of_is_told_when_a_namesake_comes():
+    """As after a watch that could not be resumed: the list has the new object alone."""
+    cluster, heard = followed()
+    claim, node = a_claim(resource_version="7"), a_node(resource_version="7")
+    new_claim, new_node = (
+        a_claim(uid="another", resource_version="9"),
+        a_node(uid="another", resource_version="9"),
+    )
+    for event in (ClaimSeen(claim), NodeSeen(node), ClaimSeen(new_claim), NodeSeen(new_node)):
+        cluster.handle(event)
+    assert heard[2:] == [ClaimGone(claim.name), ClaimSeen(new_claim), NodeGone(node.name), NodeSeen(new_node)]
+    for late in (ClaimSeen(claim), NodeSeen(node)):
+        cluster.handle(late)
+    assert cluster.snapshot.claims[claim.name] == new_claim
+    assert cluster.snapshot.nodes[node.name] == new_node
+
+
 def versions(number):
     """So many versions of a node and of its claim, oldest first."""
     return [

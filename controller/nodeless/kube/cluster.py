@@ -69,6 +69,8 @@ class Cluster:
         """
         if self._stale(event) or self._is_heartbeat(event):
             return
+        if (unseen := self._unseen_end(event)) is not None:
+            self.handle(unseen)
         before = self.snapshot
         try:
             self.snapshot = apply(before, event)
@@ -141,6 +143,17 @@ class Cluster:
                 return node.uid in self._gone or _is_known(node, known and self.newest(known))
         return False
 
+    def _unseen_end(self, event: Event) -> Event | None:
+        """The end of an object under whose name another one is seen, which no watch has told of."""
+        match event:
+            case events.ClaimSeen(claim):
+                known = self.snapshot.claims.get(claim.name)
+                return events.ClaimGone(claim.name) if _is_another(claim, known) else None
+            case events.NodeSeen(node):
+                left = self.snapshot.nodes.get(node.name)
+                return events.NodeGone(node.name) if _is_another(node, left) else None
+        return None
+
     def _is_heartbeat(self, event: Event) -> bool:
         """Whether a node says again what it said before; its new version is noted.
 
@@ -171,6 +184,10 @@ class Cluster:
         self._gone_order.append(gone.uid)
         if len(self._gone_order) > _REMEMBERED_UIDS:
             self._gone.discard(self._gone_order.popleft())
+
+
+def _is_another(seen: NodeClaim | Node, known: NodeClaim | Node | None) -> bool:
+    return known is not None and bool(known.uid and seen.uid) and known.uid != seen.uid
 
 
 def _is_known(seen: NodeClaim | Node, known: NodeClaim | Node | None) -> bool:
