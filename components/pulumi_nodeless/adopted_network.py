@@ -89,8 +89,10 @@ class AdoptedNetwork(pulumi.ComponentResource):
 
 
 def read_subnets(reader: ArgumentReader) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The private and the public subnets; reports too few of them, and those that are given as both."""
+    """The private and the public subnets; reports too few of them, and those that are given twice."""
     private, public = reader.texts("private_subnet_ids"), reader.texts("public_subnet_ids")
+    reader.report_repeated("private_subnet_ids", private)
+    reader.report_repeated("public_subnet_ids", public)
     if len(set(private)) < 2 and not reader.problems:
         reader.report("private_subnet_ids", f"{list(private)} are too few", "EKS needs subnets in two zones")
     for both in sorted(set(private) & set(public)):

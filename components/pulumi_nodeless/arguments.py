@@ -148,6 +148,11 @@ class ArgumentReader:
             self.report(name, f"expected a list of texts, got {list(given)!r}")
         return tuple(given)
 
+    def report_repeated(self, name: str, given: Sequence[str]) -> None:
+        """Reports texts that are given twice, where a resource is named after each of them."""
+        for text in dict.fromkeys(each for index, each in enumerate(given) if each in given[:index]):
+            self.report(name, f"{text!r} is given twice")
+
     def networks(self, name: str) -> tuple[str, ...]:
         """A plain list of networks in CIDR notation."""
         given = self.texts(name)

@@ -68,7 +68,7 @@ def split(cidr: str, zones: int) -> tuple[ZoneSubnets, ...]:
 def is_network(text: str) -> bool:
     """Whether this is a network in CIDR notation, without bits of hosts."""
     try:
-        ip_network(text)
+        # An address alone, or with a mask, would be read as well.
+        return str(text).rpartition("/")[2] == str(ip_network(text).prefixlen)
     except ValueError:
         return False
-    return True

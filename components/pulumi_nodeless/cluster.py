@@ -110,7 +110,7 @@ class ClusterOptions:
                 "authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP
             ),
             endpoint_public_access=reader.flag("endpoint_public_access", True),
-            public_access_cidrs=reader.texts("public_access_cidrs"),
+            public_access_cidrs=reader.networks("public_access_cidrs"),
             private_access_cidrs=reader.networks("private_access_cidrs"),
             log_types=reader.texts("log_types"),
             kubeconfig_role_arn=reader.text("kubeconfig_role_arn"),
@@ -122,6 +122,7 @@ class ClusterOptions:
             reader.report("kubernetes_version", f"{version!r} is not a version that EKS offers", "1.33")
         if options.public_access_cidrs and not options.endpoint_public_access:
             reader.report("public_access_cidrs", "given although the public endpoint is off")
+        reader.report_repeated("private_access_cidrs", options.private_access_cidrs)
         for unknown in sorted(set(options.log_types) - set(LOG_TYPES)):
             reader.report("log_types", f"{unknown!r} is not one of {', '.join(LOG_TYPES)}")
         if options.authentication_mode != API:

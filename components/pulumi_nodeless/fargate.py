@@ -233,6 +233,8 @@ def check_profiles(
         shapes.check_known(reader, f"{path}.name", name)
         if isinstance(name, str) and (name == "eks" or name.startswith("eks-")):
             reader.report(f"{path}.name", f"{name!r} is reserved by EKS")
+        if isinstance(name, str) and name in (each.get("name") for each in profiles[:index]):
+            reader.report(f"{path}.name", f"{name!r} is used twice")
         if selectors is not None and not 1 <= len(selectors) <= MAXIMUM_SELECTORS:
             reader.report(
                 f"{path}.selectors", f"{len(selectors)} given, a profile has 1 to {MAXIMUM_SELECTORS}"

@@ -12,6 +12,9 @@ from tests.components.recorder import Recorder, run
 
 POOL = {"name": "general", "node_template": "own", "requirements": [{"key": "zone", "operator": "In"}]}
 
+SELECTORS = [{"namespace": "kube-system"}, {"namespace": "karpenter"}]
+VPC = {"vpc_id": "vpc-1", "private_subnet_ids": ["a", "b"]}
+
 
 def refused(args: dict[str, Any]) -> list[str]:
     """What an environment with these arguments is told, one line each; nothing may have been registered."""
@@ -74,6 +77,26 @@ def refused(args: dict[str, Any]) -> list[str]:
         ({"provisioners": [POOL]}, "provisioners[0].node_template: 'own' is not declared here"),
         ({"interruption_queue": "yes"}, "interruption_queue: expected true or false, got 'yes'"),
         ({"zonecount": 3}, "zonecount: no such argument (hint: did you mean zone_count?)"),
+        (
+            {"fargate_profiles": [{"name": name, "selectors": SELECTORS} for name in ("a", "b", "a")]},
+            "fargate_profiles[2].name: 'a' is used twice",
+        ),
+        (
+            {"private_access_cidrs": ["10.0.0.0/8", "10.0.0.0/8"]},
+            "private_access_cidrs: '10.0.0.0/8' is given twice",
+        ),
+        (
+            {"existing_vpc": {"vpc_id": "vpc-1", "private_subnet_ids": ["a", "b", "a"]}},
+            "existing_vpc.private_subnet_ids: 'a' is given twice",
+        ),
+        (
+            {"existing_vpc": {**VPC, "public_subnet_ids": ["c", "c"]}},
+            "existing_vpc.public_subnet_ids: 'c' is given twice",
+        ),
+        *(
+            ({"public_access_cidrs": [block]}, f"public_access_cidrs: {block!r} is not a network")
+            for block in ("203.0.113.7", "203.0.113.7/24", "10.0.0.0/255.0.0.0", "2001:db8::1/64", "")
+        ),
     ],
     ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",
 )
