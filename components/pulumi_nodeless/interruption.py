@@ -68,6 +68,7 @@ class InterruptionQueue(pulumi.ComponentResource):
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
+        self._cluster = cluster
         rules = [self._rule(name, key, pattern, queue, tags) for key, pattern in RULES.items()]
         aws.sqs.QueuePolicy(
             f"{name}-policy",
@@ -84,8 +85,10 @@ class InterruptionQueue(pulumi.ComponentResource):
     def _rule(
         self, name: str, key: str, pattern: Mapping[str, Any], queue: aws.sqs.Queue, tags: Mapping[str, str]
     ) -> aws.cloudwatch.EventRule:
+        made_up = len(f"{name}-{key}") + names.RANDOM_LENGTH <= names.RULE_LIMIT
         rule = aws.cloudwatch.EventRule(
             f"{name}-{key}",
+            name=None if made_up else names.interruption_rule(self._cluster, key),
             description=rule_description(key),
             event_pattern=json.dumps(dict(pattern), sort_keys=True),
             tags=tags,

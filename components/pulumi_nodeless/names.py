@@ -30,7 +30,10 @@ ROLE_LIMIT = 64
 POLICY_LIMIT = 128
 INSTANCE_PROFILE_LIMIT = 128
 QUEUE_LIMIT = 80
+RULE_LIMIT = 64
 REPOSITORY_LIMIT = 256
+RANDOM_LENGTH = 8
+"""Characters that pulumi-aws appends to a name which it makes up: a hyphen and seven digits."""
 _DIGEST_LENGTH = 8
 CLUSTER_NAME_LIMIT = 100
 _CLUSTER_NAME = re.compile(rf"[0-9A-Za-z][0-9A-Za-z_-]{{0,{CLUSTER_NAME_LIMIT - 1}}}")
@@ -100,6 +103,11 @@ def load_balancer_policy(cluster: str) -> str:
 def interruption_queue(cluster: str) -> str:
     """The SQS queue of warnings about instances; it bears the cluster's name alone."""
     return shorten(cluster, QUEUE_LIMIT)
+
+
+def interruption_rule(cluster: str, key: str) -> str:
+    """A rule that fills the queue, where the name of its component leaves no room for one made up of it."""
+    return shorten(f"{cluster}-{key}", RULE_LIMIT)
 
 
 def image_repository(cluster: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.pulumi import ResourceStep, StackFailed
+from pulumi_nodeless import InterruptionQueue
 from tests.localenv.pulumi.conftest import Shop
 from tests.localenv.pulumi.programs import network, on_aws
 
@@ -431,3 +432,24 @@ def test_the_version_of_an_add_on_is_looked_up_as_by_the_real_pulumi_eks(shop: S
     shop.program = partial(asks, "no-such")
     with pytest.raises(StackFailed, match="no-such"):
         shop.stack.preview()
+
+
+def test_rules_of_a_component_with_a_long_name_get_names_that_eventbridge_takes(
+    shop: Shop, aws: LocalAws
+) -> None:
+    """The real provider makes up no name of more than 64 characters, and previews fail."""
+
+    def rules(component: str) -> list[str]:
+        shop.stack.destroy()
+        shop.program = lambda: InterruptionQueue(
+            component, {"cluster_name": "shop"}, pulumi.ResourceOptions(providers=[on_aws().provider])
+        )
+        shop.stack.up()
+        assert "update" not in shop.stack.up()
+        return sorted(rule["Name"] for rule in aws.client("events").list_rules()["Rules"])
+
+    long = rules("the-warnings-about-all-instances-of-the-shop")
+    assert len(long) == 5
+    assert "shop-spot-interruption" in long
+    # Where there is room for it, they have the component's name.
+    assert [name[:8] for name in rules("warnings")] == ["warnings"] * 5
