@@ -356,11 +356,12 @@ def first_zones(count: int, zones: Sequence[str]) -> Sequence[str]:
     """The first of a region's zones.
 
     Raises:
-        ValueError: the region has fewer.
+        RunError: the region has fewer.
     """
     if count > len(zones):
-        message = f"the region has {len(zones)} usable zones, but more were requested (hint: lower zoneCount)"
-        raise ValueError(message)
+        raise pulumi.RunError(
+            f"the region has {len(zones)} usable zones, but {count} were requested; hint: lower zoneCount"
+        )
     return zones[:count]
 
 

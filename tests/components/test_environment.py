@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pulumi import RunError
 from pulumi.runtime import get_root_resource
 from pulumi.runtime.sync_await import _sync_await
 
@@ -402,7 +403,7 @@ def test_one_nat_gateway_for_each_zone_when_asked_for() -> None:
 
 
 def test_more_zones_than_the_region_has_are_refused() -> None:
-    with pytest.raises(ValueError, match="the region has 4 usable zones"):
+    with pytest.raises(RunError, match="the region has 4 usable zones"):
         first_zones(5, ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"])
 
 
