@@ -136,7 +136,7 @@ def give_it_a_node(api, network):
 
 @pytest.fixture
 def controller(plane, api, aws_process, tmp_path) -> Iterator:
-    """Starts what the Deployment says, with the rights of its service account, in the place of a pod."""
+    """Start and stop what the Deployment says, with the rights of its service account, in place of a pod."""
     started = []
 
     def start():
@@ -168,10 +168,13 @@ def controller(plane, api, aws_process, tmp_path) -> Iterator:
             )
         return log
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    def stop():
+        for process in started:
+            process.kill()
+            process.wait()
+
+    yield start, stop
+    stop()
 
 
 def owned(definition):
@@ -224,7 +227,8 @@ def test_a_release_of_karpenter_becomes_ours_in_place_and_its_nodes_go_on(
     assert data["batchIdleDuration"] == "200ms"
     assert data["nodeless.spotToSpotConsolidation"] == "true"
 
-    log = controller()
+    start, stop = controller
+    log = start()
     # More than the node of before has room for: nodeless launches for it, from the same pool.
     api.create(a_pod("large", "default", cpu="1500m"))
 
@@ -248,9 +252,13 @@ def test_a_release_of_karpenter_becomes_ours_in_place_and_its_nodes_go_on(
     assert "Traceback" not in log.read_text()
 
     kept = {name: uid for name, uid in uids(api).items() if name[0] != PODS}
+    # As the first of the commands does with its pod.
+    stop()
     for command in commands(GUIDE, "## Back"):
         user.run(command)
     assert kept.items() <= uids(api).items()
+    # Karpenter has none on its pools, and takes off none: one that is deleted would stay for ever.
+    assert not [pool for pool in api.list(left_by_karpenter.POOLS) if pool["metadata"].get("finalizers")]
     back = api.get(DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]
     assert back["image"].startswith("mirror.example/karpenter/controller")
     assert "awsnodetemplates.karpenter.k8s.aws" in {each["metadata"]["name"] for each in api.list(CRDS)}

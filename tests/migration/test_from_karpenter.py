@@ -157,7 +157,10 @@ def test_the_way_back_from_karpenters_pools_deletes_none_of_them(tmp_path, versi
 
     undo = undo_of(made)
     assert not [line for line in undo if "kubectl delete" in line or "helm uninstall" in line]
-    assert "helm rollback karpenter --namespace karpenter" in undo
+    rollback = undo.index("helm rollback karpenter --namespace karpenter")
+    # Karpenter would never take it off: a pool that is deleted would stay, and its nodes would run on.
+    assert "kubectl get nodepools,provisioners -o name" in undo[rollback + 1]
+    assert '{"metadata":{"finalizers":null}}' in undo[rollback + 1]
     commands = [command for step in made["steps"] for command in step["commands"]]
     assert any("--take-ownership --force-conflicts" in command for command in commands)
     assert any("--reset-then-reuse-values" in command for command in commands)

@@ -23,6 +23,11 @@ _TEMPLATES = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 _NONE = "nothing to undo"
+#: Of pools alone: Karpenter knows those of the others, and none of a pool.
+_RELEASE = (
+    "kubectl get nodepools,provisioners -o name | xargs -n 1 kubectl patch --type merge -p "
+    """'{"metadata":{"finalizers":null}}'"""
+)
 _OWN_VALUES = "--values values.yaml"
 _REUSED_VALUES = (
     "--reset-then-reuse-values "
@@ -232,6 +237,7 @@ def _upgrade(values: str) -> Step:
         (
             "kubectl -n karpenter scale deployment karpenter --replicas 0",
             "helm rollback karpenter --namespace karpenter",
+            _RELEASE,
         ),
         "never uninstall karpenter-crd while it is Karpenter's chart: every pool and node would be deleted; "
         "that the first command finds no such CRD is no problem",
