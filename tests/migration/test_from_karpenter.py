@@ -142,6 +142,16 @@ def test_pools_of_later_generations_are_taken_over(tmp_path, version):
     assert all(step["undo"] and step["check"] for step in made["steps"])
 
 
+def test_objects_are_stored_as_v1_before_the_definitions_come_that_have_only_v1(tmp_path):
+    """The API server refuses definitions without a version in which objects are stored."""
+    reference = {"apiVersion": "karpenter.k8s.aws/v1beta1"}
+    older = migration(dump(tmp_path, a_node_pool("v1beta1", **reference), CLASS))["steps"]
+    assert "Upgrade Karpenter to v1" in older[0]["title"]
+    assert ".status.storedVersions" in older[0]["commands"][0]
+    latest = migration(dump(tmp_path, a_node_pool(group="karpenter.k8s.aws"), CLASS))["steps"]
+    assert not [step for step in latest if "Upgrade Karpenter" in step["title"]]
+
+
 def undo_of(made):
     return [command for step in made["steps"] for command in step["undo"]]
 

@@ -94,6 +94,7 @@ class _Pools:
     renamed: dict[str, str]
     """The pool of each group, by all of its names."""
     older: bool
+    beta: bool
     proposed: ProposedObjects
 
     @property
@@ -190,9 +191,10 @@ def _with_karpenter(given: MigrationInput, made: Proposals, options: Options, le
         if manifest["kind"] == "NodePool":
             origins.append((str(manifest["metadata"].get("name")), subject))
     older = any(PROVISIONER.describes(document.value) for document in given.pools)
+    beta = any(kind_v1beta1(document.value) for document in given.pools)
     groups = [proposal.group for proposal in made.proposals]
     proposed = [*made.manifests, *result.manifests]
-    return _Pools(proposed, origins, groups, renamed, older, _split(proposed, given))
+    return _Pools(proposed, origins, groups, renamed, older, beta, _split(proposed, given))
 
 
 def _split(manifests: Iterable[Manifest], given: MigrationInput) -> ProposedObjects:
@@ -462,7 +464,9 @@ class _Migrating:
 
     def _steps(self, differing: Any, priced: Sequence[PricedNode]) -> tuple[Step, ...]:
         if not self._pools.groups:
-            return steps_from_karpenter(differing, self._pools.proposed, older=self._pools.older)
+            return steps_from_karpenter(
+                differing, self._pools.proposed, older=self._pools.older, beta=self._pools.beta
+            )
         nodes: dict[str, tuple[str, ...]] = {}
         for node in priced:
             if node.source and not node.name.startswith(("i-", node.source)):

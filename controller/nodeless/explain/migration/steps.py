@@ -97,9 +97,20 @@ def steps_from_groups(
 
 
 def steps_from_karpenter(
-    differing: Sequence[Difference], proposed: ProposedObjects, *, older: bool
+    differing: Sequence[Difference], proposed: ProposedObjects, *, older: bool, beta: bool = False
 ) -> tuple[Step, ...]:
-    """From Karpenter; `older`: of v1alpha5, whose nodes have no NodeClaims."""
+    """From Karpenter; `older`: of v1alpha5, whose nodes have no NodeClaims; `beta`: of v1beta1."""
+    store = Step(
+        "Upgrade Karpenter to v1, unless its objects are stored as v1 already",
+        (
+            "kubectl get crd nodepools.karpenter.sh nodeclaims.karpenter.sh ec2nodeclasses.karpenter.k8s.aws "
+            "-o custom-columns=NAME:.metadata.name,STORED:.status.storedVersions",
+        ),
+        "STORED is [v1] for each",
+        (_NONE,),
+        "Karpenter v0.32 to v0.37 stores its objects as v1beta1: the API server refuses the definitions of "
+        "nodeless, which have only v1, until Karpenter v1 has stored them anew",
+    )
     stop = Step(
         "Stop Karpenter; nodes and pods keep running",
         ("kubectl -n karpenter scale deployment karpenter --replicas 0",),
@@ -127,6 +138,7 @@ def steps_from_karpenter(
         (_NONE,),
     )
     return (
+        *((store,) if beta else ()),
         *_protect(differing),
         stop,
         _upgrade(_OWN_VALUES if older else _REUSED_VALUES),
