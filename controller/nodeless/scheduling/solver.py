@@ -151,18 +151,19 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         static, policy, bought = or_without(covered, without, faults)
     if static:
         snapshot = with_planned(snapshot, static)
+    planner = partial(
+        cheapest_with_commitments,
+        catalog=catalog,
+        planner=partial(_plan_to_be_bound, zone_ids=zone_ids),
+        beside=bought,
+    )
     plan = planned_whole(
         snapshot,
-        partial(
-            cheapest_with_commitments,
-            catalog=catalog,
-            policy=policy,
-            planner=partial(_plan_to_be_bound, zone_ids=zone_ids),
-            beside=bought,
-        ),
+        partial(planner, policy=policy),
         partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
         partial(domains_of, snapshot, catalog),
         policy.now,
+        partial(planner, policy=replace(policy, time_box=0.0)),
     )
     if not static:
         return plan

@@ -186,7 +186,12 @@ def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
 
 
 def planned_whole(
-    snapshot: Snapshot, solve: Solve, keep: Solve, domains: Domains = _no_domains, now: float = 0.0
+    snapshot: Snapshot,
+    solve: Solve,
+    keep: Solve,
+    domains: Domains = _no_domains,
+    now: float = 0.0,
+    quick: Solve | None = None,
 ) -> Plan:
     """A plan in which each gang, and each request that has no capacity, is whole or left out.
 
@@ -200,6 +205,7 @@ def planned_whole(
         keep: Makes one in which nothing is bought.
         domains: The values that a label of nodes may have, for gangs that are kept in one of them.
         now: Seconds since the epoch.
+        quick: Makes a plan that may cost more, to compare the domains of gangs by.
     """
     out: dict[str, Refusal] = {}
     kept: dict[str, str] = {}
@@ -208,7 +214,7 @@ def planned_whole(
     plan = solve(snapshot)
     gangs = gangs_in(snapshot, _planned(plan))
     if any(gang.topology for gang in gangs.values()):
-        snapshot, gangs = kept_together(snapshot, gangs, solve, domains, now)
+        snapshot, gangs = kept_together(snapshot, gangs, quick or solve, domains, now)
         plan = solve(snapshot)
     left: list[dict[str, Refusal]] = []
     pods = snapshot.pods
