@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -339,6 +340,46 @@ async def test_nodes_with_prefixes_are_told_how_many_pods_they_take(aws: LocalAw
     text = base64.b64decode(call["parameters"]["LaunchTemplateData"]["UserData"]).decode()
     assert "--use-max-pods false" in text
     assert "--max-pods=110" in text
+
+
+NODE_CONFIG = """apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  kubelet:
+    config:
+      maxPods: 200
+"""
+
+
+@pytest.mark.parametrize(
+    ("family", "user_data", "limits"),
+    [
+        ("Bottlerocket", "[settings.kubernetes]\nmax-pods = 200\n", ["29"]),
+        ("AL2023", NODE_CONFIG, ["200", "29"]),
+    ],
+)
+async def test_a_limit_of_pods_in_a_v1_classs_user_data_gives_way_to_the_one_that_is_planned_with(
+    aws: LocalAws, world: World, family: str, user_data: str, limits: list[str]
+) -> None:
+    """The last NodeConfig wins. Pods for which the interfaces have no address would never start."""
+    aws.client("eks").create_cluster(
+        name="demo",
+        roleArn="arn:aws:iam::123456789012:role/nodes",
+        resourcesVpcConfig={"subnetIds": world.subnets},
+    )
+    node_class = replace(
+        NODE_CLASS,
+        reference=Reference(EC2_NODE_CLASS, "default"),
+        instance_profile="nodes",
+        ami_family=family,
+        user_data=user_data,
+    )
+    pool = the_pool("m5.large")
+    async with a_provider() as provider:
+        await provider.launch(the_claim(pool=pool), pool, node_class)
+    (call,) = made_by(aws, "CreateLaunchTemplate")
+    text = base64.b64decode(call["parameters"]["LaunchTemplateData"]["UserData"]).decode()
+    assert re.findall(r"max-?pods\W+(\d+)", text, re.IGNORECASE) == limits
 
 
 async def test_a_claim_that_asks_for_efa_has_an_interface_on_every_card(aws: LocalAws, world: World) -> None:

@@ -4,6 +4,7 @@ Next: `launching`, which sends the request.
 """
 
 import asyncio
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,8 +42,11 @@ from nodeless.launch.variants import Variant, needs_efa, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import MIN_VALUES_RELAXED, PRICE_OVERLAY_APPLIED
 from nodeless.model.nodes import NodeClaim
-from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool
 from nodeless.model.resources import fits
+
+#: The member of Bottlerocket's settings and that of a KubeletConfiguration, with what nodeadm computes it by.
+_MAX_PODS = re.compile(r"max-pods|maxPods")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +284,16 @@ class LaunchRequestBuilder:
         return by_template, image_ids, contents
 
     def _limits_pods(self, launch_request: LaunchRequest) -> bool:
-        """Whether the limit of pods is other than a node computes itself."""
+        """Whether the limit of pods is other than a node computes itself, or user data of v1 sets another."""
+        node_class = launch_request.node_class
         return (
             self.settings.prefix_delegation
             or self.settings.reserved_interfaces > 0
-            or bool(launch_request.node_class.network_interfaces)
+            or bool(node_class.network_interfaces)
+            or (
+                node_class.reference.kind == EC2_NODE_CLASS
+                and _MAX_PODS.search(node_class.user_data or "") is not None
+            )
         )
 
     def _template(
