@@ -216,3 +216,19 @@ async def test_aws_7_7_a_node_says_the_id_of_its_zone_also_after_a_crash(aws: Lo
         again = await provider.launch(the_claim(), the_pool(), class_with())
     assert first.id == again.id
     assert first.labels[ZONE_ID] == again.labels[ZONE_ID] == ids[first.zone]
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn"])
+async def test_a_claim_that_asks_for_a_zone_by_its_id_is_launched_there(
+    aws: LocalAws, world: World, operator: str
+) -> None:
+    """A standalone NodeClaim is launched as it stands: no plan has read the id as a name before."""
+    zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
+    async with a_provider() as provider:
+        for number, zone in enumerate(("us-east-1a", "us-east-1b", "us-east-1c")):
+            named = [ids[zone]] if operator == "In" else [ids[each] for each in ids if each != zone]
+            wanted = Requirement.of(ZONE_ID, operator, named)
+            pool = replace(the_pool(), requirements=Requirements([*the_pool().requirements.values(), wanted]))
+            made = await provider.launch(the_claim(f"claim-{number}", pool), pool, class_with())
+            assert made.zone == zone
