@@ -200,6 +200,7 @@ def test_disks_inside_the_host_hold_the_pods_files(
         pytest.param("Bottlerocket", (("/dev/xvda", 9), ("/dev/xvdb", 30)), {}, 30, id="AWS-2.3-second-disk"),
         pytest.param("Custom", (("/dev/sdb", 40), ("/dev/sda", 60)), {}, 60, id="AWS-2.3-custom-last"),
         pytest.param("AL2", (("/dev/sdz", 40),), {}, 20, id="AWS-2.3-no-such-device"),
+        pytest.param("Windows2022", (("/dev/sdz", 40),), {}, 50, id="AWS-2.3-the-familys-own-device-stays"),
     ],
 )
 def test_the_disk_of_pods(family: str, devices: Any, options: dict[str, Any], gibibytes: int) -> None:
@@ -216,6 +217,19 @@ def test_aws_2_3_a_root_volume_wins_over_the_familys_device(family: str) -> None
         BlockDevice("/dev/xvdb", 9 * GIB),
     )
     assert capacity(FACTS["m5.large"], shape(family, block_devices=mappings))["ephemeral-storage"] == 70 * GIB
+
+
+@pytest.mark.parametrize(("family", "gibibytes"), [("AL2", 30), ("Windows2022", 50), ("Custom", 40)])
+def test_aws_2_3_a_root_volume_as_large_as_its_snapshot_leaves_it_to_the_familys_device(
+    family: str, gibibytes: int
+) -> None:
+    mappings = (
+        BlockDevice("/dev/sdf", None, snapshot_id="snap-1", root=True),
+        BlockDevice("/dev/xvda", 30 * GIB),
+        BlockDevice("/dev/xvdb", 40 * GIB),
+    )
+    found = capacity(FACTS["m5.large"], shape(family, block_devices=mappings))["ephemeral-storage"]
+    assert found == gibibytes * GIB
 
 
 def labels_of(name: str, family: str = "AL2023") -> dict[str, frozenset[str]]:

@@ -129,16 +129,18 @@ def memory(size_mib: int, overhead_percent: float) -> int:
 
 
 def ephemeral_storage(facts: TypeFacts, shape: NodeShape) -> int:
-    """Size in bytes of the disk that holds pods' files."""
+    """Size in bytes of the disk that holds pods' files.
+
+    That of the root volume, else of the family's device, as the node class lists it, else as the family has
+    it; one without a size is as large as its snapshot, which is not known.
+    """
     if shape.instance_store_raid and shape.family.instance_store and facts.instance_storage_gb:
         return facts.instance_storage_gb * 10**9
-    devices = shape.block_devices or shape.family.block_devices
     named = shape.family.ephemeral_device
-    chosen = [device for device in devices if device.root] or [
-        device for device in devices if device.device_name == named or not named
-    ][-1:]
-    size = chosen[0].volume_size if chosen else None
-    return size or _DEFAULT_EPHEMERAL_STORAGE
+    chosen = [device for device in shape.block_devices if device.root][:1]
+    for devices in (shape.block_devices, shape.family.block_devices):
+        chosen += [device for device in devices if device.device_name == named or not named][-1:]
+    return next((device.volume_size for device in chosen if device.volume_size), _DEFAULT_EPHEMERAL_STORAGE)
 
 
 def overhead(
