@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -34,6 +35,8 @@ from localenv.aws.upstream.dependency_violations import users_of_group
 DEFAULT_VERSION = VERSIONS[-1]
 #: Zones that take no cluster. Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html.
 UNSUPPORTED_ZONE_IDS = frozenset({"use1-az3", "usw1-az2", "cac1-az3"})
+#: Authentication modes in the order in which a cluster may change them.
+_MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 _KEPT = (
     "accessConfig",
     "computeConfig",
@@ -173,6 +176,7 @@ def update_cluster_config(call: Call) -> dict[str, Any]:
         if subnets[0]["VpcId"] != stays:
             raise invalid(f"Provided subnets {' '.join(subnet_ids)} belong to another VPC than {stays}")
         _require_same_zones(record, _zones_of(subnets))
+    _require_next_mode(record, (call.parameters.get("accessConfig") or {}).get("authenticationMode"))
     changes: dict[str, object] = {}
     for name, value in call.parameters.items():
         if name in {"accessConfig", "resourcesVpcConfig", "kubernetesNetworkConfig"}:
@@ -292,6 +296,13 @@ def _require_same_zones(record: ClusterRecord, wanted: frozenset[str]) -> None:
             f" exact set of AZs '{','.join(sorted(created))}' in which subnets were provided during cluster"
             " creation."
         )
+
+
+def _require_next_mode(record: ClusterRecord, wanted: str | None) -> None:
+    """Refuse another authentication mode than the one after that which the cluster has."""
+    current = record.cluster["accessConfig"]["authenticationMode"]
+    if wanted is not None and (current, wanted) not in pairwise(_MODES):
+        raise invalid(f"Unsupported authentication mode update from {current} to {wanted}")
 
 
 def _zones_of(subnets: Sequence[Mapping[str, Any]]) -> frozenset[str]:

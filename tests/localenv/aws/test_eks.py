@@ -130,6 +130,25 @@ def test_versions_go_up_one_at_a_time(world: World) -> None:
     assert eks.describe_cluster(name="demo")["cluster"]["version"] == "1.31"
 
 
+def test_the_authentication_mode_goes_one_way_one_step_at_a_time(world: World) -> None:
+    """The message is that of EKS (pulumi/pulumi-eks#1493)."""
+    world.cluster(accessConfig={"authenticationMode": "CONFIG_MAP"})
+    eks = world.aws.client("eks")
+
+    def change_to(mode: str) -> None:
+        eks.update_cluster_config(name="demo", accessConfig={"authenticationMode": mode})
+
+    with pytest.raises(ClientError, match=r"Unsupported authentication mode update from CONFIG_MAP to API$"):
+        change_to("API")
+    change_to("API_AND_CONFIG_MAP")
+    for mode in ("API_AND_CONFIG_MAP", "CONFIG_MAP"):
+        with pytest.raises(ClientError, match=f"from API_AND_CONFIG_MAP to {mode}$"):
+            change_to(mode)
+    change_to("API")
+    with pytest.raises(ClientError, match=r"from API to API_AND_CONFIG_MAP$"):
+        change_to("API_AND_CONFIG_MAP")
+
+
 def test_access_entries_with_policies(world: World) -> None:
     access = {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True}
     world.cluster(accessConfig=access)
