@@ -3,7 +3,7 @@
 An alternative to a released image: `Controller` and `Environment` take the reference that this component
 puts out. It needs BuildKit (`docker buildx`) where Pulumi runs, and the package `pulumi-docker-build`, which
 the extra `image` of this distribution brings. A build happens in `pulumi up` only, and again only when the
-source or the lock has changed.
+source, its path or the lock has changed.
 """
 
 import re
