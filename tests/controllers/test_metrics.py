@@ -4,6 +4,7 @@ import asyncio
 import math
 from dataclasses import replace
 from functools import reduce
+from types import SimpleNamespace
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 from prometheus_client import Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
-from nodeless.cloudprovider import CloudUnavailable
+from nodeless.cloudprovider import (
+    CloudError,
+    CloudUnavailable,
+    InsufficientCapacity,
+    NodeClassUnresolved,
+)
 from nodeless.cloudprovider.instrumented import measure_calls
 from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model.bill import Bill, BillPart
@@ -498,6 +504,30 @@ def test_calls_to_the_cloud_are_measured_with_their_errors():
     wanted = 'karpenter_cloudprovider_errors_total{controller="",error="CloudUnavailable",'
     assert [value for name, value in shown.items() if name.startswith(wanted)] == [1]
     assert cloud.region == "us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (InsufficientCapacity("web", "nothing is left"), "InsufficientCapacityError"),
+        (
+            NodeClassUnresolved(Reference("EC2NodeClass", "default"), "spec.role", "no such role"),
+            "NodeClassNotReadyError",
+        ),
+    ],
+)
+def test_errors_that_karpenter_tells_apart_have_its_names(error, name):
+    """Its users' alerts and dashboards choose by them."""
+
+    async def launch(*_arguments, **_options):
+        raise error
+
+    metrics = Metrics()
+    cloud = measure_calls(SimpleNamespace(launch=launch), metrics)
+    with pytest.raises(CloudError):
+        asyncio.run(cloud.launch())
+    wanted = f'karpenter_cloudprovider_errors_total{{controller="",error="{name}",method="Create",'
+    assert [value for series, value in collected(metrics).items() if series.startswith(wanted)] == [1]
 
 
 @pytest.mark.cluster

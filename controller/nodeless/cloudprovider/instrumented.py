@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from nodeless.cloudprovider import CloudProvider
+from nodeless.cloudprovider import CloudProvider, InsufficientCapacity, NodeClassUnresolved
 from nodeless.operator.metrics import Metrics
 
 #: Karpenter's name for each method of its own interface.
@@ -17,6 +17,11 @@ _METHODS = {
     "instances": "List",
     "catalog": "GetInstanceTypes",
     "billed_catalog": "GetInstanceTypes",
+}
+#: Karpenter's name for each kind of error that it tells apart.
+_ERRORS: dict[type[Exception], str] = {
+    InsufficientCapacity: "InsufficientCapacityError",
+    NodeClassUnresolved: "NodeClassNotReadyError",
 }
 _PROVIDER = "aws"
 
@@ -47,7 +52,7 @@ class _Measured:
                 return await call(*arguments, **options)
             except Exception as error:
                 # Also what nobody foresaw, as in an answer that cannot be read: it was no success.
-                name = type(error).__name__
+                name = _ERRORS.get(type(error), type(error).__name__)
                 self._metrics.cloud_errors.labels("", method, _PROVIDER, name).inc()
                 raise
             finally:
