@@ -225,7 +225,7 @@ async def test_nodes_in_a_zone_whose_subnets_are_all_full_do_not_drift_and_keep_
         for instance_type in sold_before
         if {offering.zone for offering in instance_type.offerings} == {"us-east-1a"}
     ]
-    types = frozenset(instance_type.name for instance_type in sold)
+    types = {instance_type.name: instance_type for instance_type in sold}
     labels = {INSTANCE_TYPE: only_a[0], ZONE: "us-east-1a"}
     claim = a_launched_claim("default-aaaaa", labels=labels, created_at=0.0)
     assert drift_of(DriftView(claim, every_type, NODE_CLASS, types=types), 4000.0) is None

@@ -8,10 +8,10 @@ import pytest
 
 from nodeless.controllers.disruption.drift import DriftLoop
 from nodeless.kube.cluster import Cluster
-from nodeless.launch.resolved import ResolvedNodeClass
+from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.model import events
 from nodeless.model.instructions import UpdateClaimStatus, UpdateNode
-from nodeless.model.labels import CAPACITY_TYPE, VOLUNTARY_DISRUPTION
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, VOLUNTARY_DISRUPTION
 from nodeless.model.pools import NodeClass
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.operator.metrics import Metrics
@@ -49,6 +49,41 @@ def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked):
     asyncio.run(loop.reconcile_once())
     values = [each.annotations[VOLUNTARY_DISRUPTION] for each in done if isinstance(each, UpdateNode)]
     assert values == marked
+
+
+@pytest.mark.parametrize(("first", "drifted"), [("ami-new", True), ("ami-old", False)])
+def test_aws_9_1_a_node_drifts_once_its_type_boots_from_another_image(first, drifted):
+    """Both images are selected, the second for the types that the first is not for."""
+    pool, cluster, found = a_node_pool(), Cluster(), []
+    claim, node = node_of(pool, "a", "large")
+    claim = replace(claim, image_id="ami-old")
+    special = Requirements([Requirement.of(INSTANCE_TYPE, "In", [claim.instance_type])])
+    second = "ami-old" if drifted else "ami-new"
+    images = (Image(first, special), Image(second))
+    for each in (
+        events.PoolSeen(pool),
+        events.NodeClassSeen(NodeClass(pool.node_class)),
+        events.ClaimSeen(claim),
+        events.NodeSeen(node),
+    ):
+        cluster.handle(each)
+
+    async def answer(given):
+        return given
+
+    async def carry_out(instructions):
+        for each in instructions:
+            if isinstance(each, UpdateClaimStatus):
+                found.extend((one.status, one.reason) for one in each.conditions if one.type == "Drifted")
+
+    cloud = SimpleNamespace(
+        billed_catalog=lambda *_: answer(FAMILY),
+        resolve=lambda _: answer(ResolvedNodeClass((), (), images, "nodes")),
+        instances=lambda: answer([]),
+    )
+    loop = DriftLoop(cluster, cloud, SimpleNamespace(carry_out=carry_out), Metrics())
+    asyncio.run(loop.reconcile_once())
+    assert found == [("True", "AMIDrift")] * drifted
 
 
 def test_a_node_that_leaves_its_reservation_is_looked_at_soon_and_drifts_where_its_pool_wants_reserved():

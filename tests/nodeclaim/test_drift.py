@@ -13,6 +13,7 @@ from nodeless.model.taints import Taint
 from nodeless.nodeclaim.drift import DriftView, Selected, step_drift
 from nodeless.state.static_fields import digests
 from tests.factories import NOW, a_node, an_initialized_claim, an_instance
+from tests.launch.types import a_type
 
 CLASS = NodeClass(Reference("EC2NodeClass", "default"), ami_family="AL2023", user_data="echo")
 POOL = Pool(
@@ -43,7 +44,7 @@ def view(**fields):
         "node_class": CLASS,
         "selected": SELECTED,
         "instance": INSTANCE,
-        "types": frozenset({"m5.large"}),
+        "types": {"m5.large": a_type("m5.large", on_demand=1)},
     }
     return DriftView(**{**usual, **fields})
 
@@ -126,6 +127,18 @@ def test_what_the_cloud_selects_now_is_compared_with_the_instance(instance, expe
     assert reason(instance=replace(INSTANCE, **instance)) == expected
 
 
+def test_aws_9_1_the_image_is_that_of_the_nodes_type():
+    """`ami-1` is selected still, for other types: nodes of this one boot from `ami-2` now."""
+    special = Requirements([Requirement.of(INSTANCE_TYPE, "In", ["m5.large"])])
+    preferred = (("ami-2", special), ("ami-1", Requirements()))
+    selected = replace(SELECTED, preferred=preferred)
+    assert reason(selected=selected) == "AMIDrift"
+    assert reason(selected=selected, instance=replace(INSTANCE, image_id="ami-2")) is None
+    assert reason(selected=selected, types=None) is None
+    others = replace(SELECTED, preferred=(("ami-1", special), ("ami-2", Requirements())))
+    assert reason(selected=others) is None
+
+
 def test_aws_9_2_of_several_differences_the_first_of_karpenters_order_is_the_reason():
     """Class, image, security groups, subnet: each is mended in turn, and the next one shows."""
     other = replace(INSTANCE, image_id="ami-0", subnet_id="subnet-0", security_groups=("sg-1", "sg-2"))
@@ -155,7 +168,7 @@ def test_aws_16_10_an_instance_that_is_gone_has_not_drifted():
 
 
 def test_a_type_that_cannot_be_had_any_more_counts_after_an_hour():
-    gone = frozenset({"m6.large"})
+    gone = {"m6.large": a_type("m6.large", on_demand=1)}
     assert reason(types=gone, now=NOW + 3599) is None
     assert reason(types=gone, now=NOW + 3601) == "InstanceTypeNotFound"
 

@@ -262,6 +262,6 @@ def _reason(
         snapshot.node_classes.get(str(claim.node_class)),
         selected.get(str(claim.node_class)),
         observations.instances.get(claim.provider_id),
-        frozenset(kind.name for kind in types) if types else None,
+        {kind.name: kind for kind in types} if types else None,
     )
     return drift_of(view, situation.now)

@@ -7,9 +7,10 @@ it. A Provisioner's node is marked `drifted` as well while drift of Provisioners
 marked for another reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import AnnotateClaim, Instruction, UpdateClaimStatus, UpdateNode
 from nodeless.model.labels import (
     CAPACITY_RESERVATION_ID,
@@ -24,6 +25,7 @@ from nodeless.model.labels import (
 )
 from nodeless.model.nodes import DRIFTED, LAUNCHED, Instance, Node, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.requirements import Requirements
 from nodeless.nodeclaim.draining import is_v1alpha5
 from nodeless.nodeclaim.view import Step, cause_of, changed_condition
 from nodeless.state.static_fields import HASH_VERSION, digests, has_changed
@@ -43,6 +45,16 @@ class Selected:
     reservations: frozenset[str] = frozenset()
     placement_group: str | None = None
     """Id of the placement group; empty: none. None: not known."""
+    preferred: tuple[tuple[str, Requirements], ...] = ()
+    """The images in order of preference, each with the instance types that it is for."""
+
+    def images_for(self, instance_type: InstanceType | None) -> frozenset[str]:
+        """The image that the type boots from now; all of them where that is not known."""
+        if instance_type is not None:
+            for image, requirements in self.preferred:
+                if instance_type.requirements.conflict(requirements) is None:
+                    return frozenset((image,))
+        return self.images
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ class DriftView:
     node_class: NodeClass | None
     selected: Selected | None = None
     instance: Instance | None = None
-    types: frozenset[str] | None = None
+    types: Mapping[str, InstanceType] | None = None
     node: Node | None = None
     marks_provisioners: bool = False
     """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27), and so marked."""
@@ -131,16 +143,18 @@ def _reasons(view: DriftView, now: float) -> Iterator[tuple[str, str]]:
     if view.types and aged and claim.instance_type and claim.instance_type not in view.types:
         yield "InstanceTypeNotFound", f"{pool.reference} cannot have {claim.instance_type} any more"
     if view.selected is not None:
-        yield from _cloud_reasons(claim, view.selected, view.instance)
+        kind = (view.types or {}).get(claim.instance_type)
+        yield from _cloud_reasons(claim, view.selected, view.instance, kind)
 
 
 def _cloud_reasons(
-    claim: NodeClaim, selected: Selected, instance: Instance | None
+    claim: NodeClaim, selected: Selected, instance: Instance | None, kind: InstanceType | None
 ) -> Iterator[tuple[str, str]]:
     image = (instance.image_id if instance is not None else "") or claim.image_id
-    if image and selected.images and image not in selected.images:
-        chosen = ", ".join(sorted(selected.images)[:3])
-        yield "AMIDrift", f"image {image} is not selected by {claim.node_class}, which selects {chosen}"
+    images = selected.images_for(kind)
+    if image and images and image not in images:
+        chosen, whose = ", ".join(sorted(images)[:3]), f"{claim.node_class} for {claim.instance_type}"
+        yield "AMIDrift", f"image {image} is not selected by {whose}, which selects {chosen}"
     if instance is None:
         return
     groups = frozenset(instance.security_groups)

@@ -103,7 +103,7 @@ class DriftLoop:
                 snapshot.node_classes.get(str(claim.node_class)),
                 selected.get(str(claim.node_class)),
                 instances.get(claim.provider_id),
-                frozenset(kind.name for kind in types) if types else None,
+                {kind.name: kind for kind in types} if types else None,
                 snapshot.node_of(claim),
                 self._marks_provisioners,
             )
@@ -135,6 +135,7 @@ async def selections(cloud: CloudProvider, snapshot: Snapshot) -> Mapping[str, S
             frozenset(image.id for image in resolved.images),
             frozenset(each.id for each in resolved.reservations),
             _placement_group(node_class, resolved),
+            tuple((image.id, image.requirements) for image in resolved.images),
         )
     return found
 
