@@ -33,8 +33,10 @@ from nodeless.model.labels import (
     NODE_NAME,
     PROVISIONER_NAME,
     ZONE,
+    ZONE_ID,
 )
 from nodeless.model.pods import NodeSelectorTerm, PodResourceClaim
+from nodeless.model.subnets import SubnetRoom
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from nodeless.scheduling.batch import settle_pods
@@ -602,6 +604,23 @@ def test_a_claim_that_is_allocated_names_the_node_of_its_pods(room, term):
     plan = planned(waiting, wanted, there, published("there", 1))
     assert plan.placements == ({"default/web-0": "there"} if room else {})
     assert not plan.new_nodes
+
+
+def test_a_claim_that_is_allocated_in_a_zone_by_its_id_has_its_pods_there():
+    """As of devices that a driver offers to all nodes of a zone."""
+    term = NodeSelectorTerm((needs(ZONE_ID, "In", "use1-az6"),))
+    held = Allocation((AllocatedDevice("fabric.example.com", "zone", "link-0"),), (term,))
+    wanted = ResourceClaim("default", "shared", ClaimedDevices((one(),)), held)
+    seen = cluster(claiming(1, "1", (PodResourceClaim("gpu", claim="shared"),)), wanted)
+    subnets = tuple(
+        SubnetRoom(f"subnet-{zone}", zone, 1000, zone_id)
+        for zone, zone_id in (("z1", "use1-az4"), ("z2", "use1-az6"))
+    )
+    policy = Policy(packing=LOWEST_PRICE, subnets=dict.fromkeys(seen.pools, subnets))
+    plan = solve(seen, dict.fromkeys(seen.pools, (PLAIN,)), policy)
+    assert not plan.refusals
+    (new,) = plan.new_nodes
+    assert (new.requirements[ZONE].allows("z1"), new.requirements[ZONE].allows("z2")) == (False, True)
 
 
 def test_claims_that_are_allocated_on_different_nodes_have_no_node_in_common():

@@ -99,7 +99,8 @@ class ZoneIds:
 
 
 def _speaks_of_ids(shape: PodShape) -> bool:
-    terms = (*shape.required_terms, *(each for _, each in shape.preferred_terms), *shape.volume_terms)
+    preferred = (each for _, each in shape.preferred_terms)
+    terms = (*shape.required_terms, *preferred, *shape.volume_terms, *shape.device_terms)
     return any(key == ZONE_ID for key, _ in shape.node_selector) or any(
         expression.key == ZONE_ID for term in terms for expression in term.expressions
     )
