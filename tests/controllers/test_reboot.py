@@ -139,3 +139,20 @@ def test_by_the_legacy_rules_the_machine_ends_at_once_whatever_protects_its_pod(
         assert not rig.network.reboots()
 
     scene(scenario, timing=QUICK)
+
+
+def test_a_drain_that_a_budget_holds_ends_when_its_node_breaks(scene):
+    async def scenario(rig, namespace):
+        repairing(rig, legacy_repair=True)
+        await rig.create(
+            a_budget("web", namespace, "web"), a_template(), a_provisioner(), a_pod("web", namespace)
+        )
+        node = await rig.running(namespace, "web")
+        claim = await rig.claim()
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+        await rig.event("default", node, "FailedDraining")
+        await report(rig, node, ILL)
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+        assert claim["status"]["providerID"].rpartition("/")[2] not in rig.network.instances()
+
+    scene(scenario, timing=QUICK)
