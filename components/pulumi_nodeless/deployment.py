@@ -70,6 +70,8 @@ def pod_spec(options: PodOptions) -> k8s.core.v1.PodSpecArgs:
     """The spec of one pod."""
     return _core.PodSpecArgs(
         service_account_name=options.name,
+        # The controller is a client of the API server, also where the account says that its pods are none.
+        automount_service_account_token=True,
         priority_class_name="system-cluster-critical",
         dns_policy="Default",
         node_selector={"kubernetes.io/os": "linux"},

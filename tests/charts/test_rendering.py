@@ -294,6 +294,12 @@ def test_an_account_that_is_there_is_used(rendered, name, used):
     assert {each["subjects"][0]["name"] for each in bindings} == {used}
 
 
+def test_pods_have_a_token_also_of_an_account_that_gives_its_pods_none(rendered):
+    """As the account of Karpenter's chart, which the pods then keep."""
+    pod = pod_of(rendered({"serviceAccount": {"create": False, "name": "given"}}))
+    assert pod["automountServiceAccountToken"] is True
+
+
 def test_without_webhooks_nothing_of_them_is_left(rendered):
     objects = rendered({"webhook": {"enabled": False}})
     assert not [kind for kind, _, _ in objects if kind.endswith("WebhookConfiguration") or kind == "Secret"]
