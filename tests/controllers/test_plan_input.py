@@ -294,6 +294,7 @@ def test_a_claim_of_v1beta1_in_a_dump_is_the_node_that_it_became(file):
     ("version", "kind", "told"),
     [
         ("eks.amazonaws.com/v1", "NodeClass", "is the node class of EKS Auto Mode"),
+        ("karpenter.sh/v1alpha5", "Machine", "is a node of Karpenter v0.28 to v0.31"),
     ],
 )
 def test_a_kind_that_is_not_read_is_noted_with_its_line_and_the_rest_is_planned(file, version, kind, told):

@@ -12,6 +12,10 @@ _NOT_READ = {
         "is the node class of EKS Auto Mode, and is not read: pools that name it get no nodes",
         "write an EC2NodeClass (karpenter.k8s.aws/v1) in its place, and name it in nodeClassRef",
     ),
+    (CORE_GROUP, "Machine"): (
+        "is a node of Karpenter v0.28 to v0.31, and is not read: its Node counts as one of another tool",
+        "leave it out; nodeless writes a NodeClaim for each node that it launches",
+    ),
 }
 
 
@@ -92,5 +96,6 @@ def foreign_warning(manifest: Any) -> FieldError | None:
     if reason is None:
         return None
     message, hint = reason
-    hint = "; ".join((hint, *_differences(manifest)))
+    if kind == "NodeClass":
+        hint = "; ".join((hint, *_differences(manifest)))
     return FieldError("kind", f"{version} {kind}", message, hint, warning=True, code=RuleCode.KIND_NOT_READ)
