@@ -73,6 +73,27 @@ def test_a_node_is_of_the_type_that_an_overlay_makes_cheap_until_the_overlay_is_
     scene(scenario, settings=ON)
 
 
+def test_an_overlay_that_names_the_id_of_a_zone_is_for_that_zone(scene):
+    async def scenario(rig, namespace):
+        await rig.create(a_template(), a_provisioner())
+        await rig.until(lambda: rig.cluster.snapshot.node_classes)
+        (node_class,) = rig.cluster.snapshot.node_classes.values()
+        *_, subnet = sorted((await rig.cloud.resolve(node_class)).subnets, key=lambda subnet: subnet.zone)
+        cheap = an_overlay("cheap", "m5.xlarge", price="0.001")
+        cheap["spec"]["requirements"].append(
+            {"key": "topology.k8s.aws/zone-id", "operator": "In", "values": [subnet.zone_id]}
+        )
+        await rig.create(cheap)
+        await until_valid(rig, "cheap")
+        assert condition(rig.api.find(f"{OVERLAYS}/cheap")).get("message", "") == ""
+        await rig.create(a_pod("web", namespace))
+        claim = await rig.claim()
+        assert claim["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "m5.xlarge"
+        assert claim["metadata"]["labels"]["topology.kubernetes.io/zone"] == subnet.zone
+
+    scene(scenario, settings=ON)
+
+
 def test_a_pod_that_asks_for_a_slice_gets_a_node_once_an_overlay_tells_of_slices(scene):
     async def scenario(rig, namespace):
         asks = {"requests": {"cpu": "1", SLICE: "1"}, "limits": {SLICE: "1"}}

@@ -36,12 +36,13 @@ from nodeless.kube.kinds import watched_guard
 from nodeless.kube.overlays import watched_overlays
 from nodeless.kube.provisioning_requests import watched_placeholders
 from nodeless.kube.vertical_autoscaling import watched_vertical_autoscalers
-from nodeless.launch.overlays import evaluate
+from nodeless.launch.overlays import evaluate, with_named_zones
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
 from nodeless.model.neighbors import CLUSTER_AUTOSCALER, ScalingGroup
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import zone_names
 from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
 from nodeless.operator.solver_policy import disruption_policy_of, policy_of, price_terms_of
@@ -188,7 +189,9 @@ async def _situation(
 ) -> Situation:
     if snapshot.node_overlays:
         sold, _ = await pools_sold(cloud, snapshot)
-        cloud.use_overlays(evaluate(snapshot.node_overlays.values(), sold).accepted)
+        zones = zone_names(await pool_subnets(cloud, snapshot, [pool.key for pool, _ in sold]))
+        overlays = with_named_zones(snapshot.node_overlays.values(), zones)
+        cloud.use_overlays(evaluate(overlays, sold).accepted)
     else:
         cloud.use_overlays(())
     catalog, problems = await pool_catalogs(cloud, snapshot)

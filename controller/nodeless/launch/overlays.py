@@ -24,6 +24,7 @@ from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pools import NODE_POOL_KIND, Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import MEMORY, Resources
+from nodeless.model.subnets import named_zones
 
 #: Before the name of a driver: what an overlay says of its devices.
 _DEVICES = "devices of "
@@ -77,6 +78,11 @@ def in_order(overlays: Iterable[NodeOverlay]) -> list[NodeOverlay]:
     """The overlays that can be used, by weight and name, the highest and the last first."""
     usable = (overlay for overlay in overlays if not overlay.invalid)
     return sorted(usable, key=lambda overlay: (overlay.weight, overlay.name), reverse=True)
+
+
+def with_named_zones(overlays: Iterable[NodeOverlay], names: Mapping[str, str]) -> list[NodeOverlay]:
+    """The overlays with what they require of a zone's id required of its name: offerings have that alone."""
+    return [replace(each, requirements=named_zones(each.requirements, names)) for each in overlays]
 
 
 def evaluate(overlays: Iterable[NodeOverlay], sold: Sold) -> Evaluation:

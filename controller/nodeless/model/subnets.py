@@ -1,7 +1,10 @@
-"""Subnets as far as plans depend on them: how many nodes and pods their addresses are for."""
+"""Subnets as far as plans depend on them: their zones, and for how many nodes and pods they have room."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+
+from nodeless.model.labels import ZONE, ZONE_ID
+from nodeless.model.requirements import Requirement, Requirements
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -16,6 +19,26 @@ class SubnetRoom:
     """Id of the zone, the same in every account; empty: not known."""
     pods_take_addresses: bool = True
     """Whether pods take IPv4 addresses of it, too; False: nodes alone do."""
+
+
+def zone_names(subnets: Mapping[str, Iterable[SubnetRoom]]) -> dict[str, str]:
+    """The names of the zones of pools' subnets by their ids, as far as EC2 tells these."""
+    return {room.zone_id: room.zone for rooms in subnets.values() for room in rooms if room.zone_id}
+
+
+def named_zone(requirement: Requirement, names: Mapping[str, str]) -> Requirement:
+    """A requirement on the id of a zone as one on its name; an id that is not known stays as it is."""
+    if requirement.key != ZONE_ID:
+        return requirement
+    values = frozenset(names.get(each, each) for each in requirement.values)
+    return replace(requirement, key=ZONE, values=values)
+
+
+def named_zones(requirements: Requirements, names: Mapping[str, str]) -> Requirements:
+    """Requirements of which none is on the id of a zone."""
+    if ZONE_ID not in requirements:
+        return requirements
+    return Requirements(named_zone(each, names) for each in requirements.values())
 
 
 def capped(

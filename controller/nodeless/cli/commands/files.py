@@ -182,7 +182,8 @@ def with_files(
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloudprovider.aws.offline_catalogs import offline_catalogs  # noqa: PLC0415
     from nodeless.cloudprovider.billing.terms import terms_of  # noqa: PLC0415
-    from nodeless.launch.overlays import evaluate, laid_over  # noqa: PLC0415
+    from nodeless.launch.overlays import evaluate, laid_over, with_named_zones  # noqa: PLC0415
+    from nodeless.model.subnets import zone_names  # noqa: PLC0415
 
     given, settings, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
     if settings is not None:
@@ -193,7 +194,8 @@ def with_files(
     before = situation.snapshot.node_overlays
     if after.node_overlays != before:
         sold = [(after.pools[key], types) for key, types in situation.catalog.items() if key in after.pools]
-        found = evaluate(after.node_overlays.values(), sold)
+        names = zone_names(situation.policy.subnets)
+        found = evaluate(with_named_zones(after.node_overlays.values(), names), sold)
         notes += overlay_notes(found)
         if before:
             # What the types were without the overlays that count already is not known.

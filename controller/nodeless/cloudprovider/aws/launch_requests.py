@@ -40,11 +40,11 @@ from nodeless.launch.user_data import (
 )
 from nodeless.launch.variants import Variant, needs_efa, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import MIN_VALUES_RELAXED, PRICE_OVERLAY_APPLIED, ZONE, ZONE_ID
+from nodeless.model.labels import MIN_VALUES_RELAXED, PRICE_OVERLAY_APPLIED
 from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool
-from nodeless.model.requirements import Requirements
 from nodeless.model.resources import fits
+from nodeless.model.subnets import named_zones
 
 #: The member of Bottlerocket's settings and that of a KubeletConfiguration, with what nodeadm computes it by.
 _MAX_PODS = re.compile(r"max-pods|maxPods")
@@ -102,17 +102,6 @@ class LaunchRequest:
         """Whether the plan lowered `minValues` because too few types were available."""
         return self.claim.annotations.get(MIN_VALUES_RELAXED) == "true"
 
-    @property
-    def _requirements(self) -> Requirements:
-        """The claim's, with zones by name: offerings know no ids, and a user's claim may ask by them."""
-        given = self.claim.requirements
-        wanted = given.get(ZONE_ID)
-        if wanted is None:
-            return given
-        names = {zone_id: zone for zone, zone_id in self.zone_ids.items()}
-        values = frozenset(names.get(value, value) for value in wanted.values)
-        return given.intersect(Requirements([replace(wanted, key=ZONE, values=values)]))
-
     def candidates(self, *, lowers_min_values: bool = False) -> Candidates | None:
         """What would do for each of the claims at this moment."""
         requests = {tuple(sorted(claim.requests.items())): claim.requests for claim in self.claims[1:]}
@@ -122,7 +111,7 @@ class LaunchRequest:
             if all(fits(r, instance_type.allocatable) for r in requests.values())
         )
         return candidates_for(
-            self._requirements,
+            named_zones(self.claim.requirements, {id_: zone for zone, id_ in self.zone_ids.items()}),
             self.claim.requests,
             roomy,
             lowers_min_values=lowers_min_values or self.best_effort or self.min_values_relaxed,

@@ -12,18 +12,20 @@ from dataclasses import replace
 from nodeless.api.kinds import NODE_OVERLAY
 from nodeless.api.writing import conditions_to_api
 from nodeless.cloudprovider import CloudProvider
-from nodeless.cloudprovider.pool_catalogs import pools_sold
+from nodeless.cloudprovider.pool_catalogs import pool_subnets, pools_sold
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
-from nodeless.launch.overlays import Evaluation, evaluate
+from nodeless.launch.overlays import Evaluation, evaluate, with_named_zones
 from nodeless.model import events
 from nodeless.model.conditions import VALIDATION_SUCCEEDED, Condition, same, updated_conditions
 from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import ZONE_ID
 from nodeless.model.overlays import NodeOverlay
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import zone_names
 from nodeless.operator.logs import logger
 from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.wait_event import set_within
@@ -60,6 +62,8 @@ class OverlayLoop:
         self._applied: tuple[NodeOverlay, ...] | None = None
         #: By pool key, what was sold to it when the cloud said so last.
         self._known: dict[str, tuple[Pool, tuple[InstanceType, ...]]] = {}
+        #: Names of zones by their ids.
+        self._zones: dict[str, str] = {}
         #: What was said of pools whose types are not known.
         self._said: dict[str, str] = {}
         #: Whether the last look came to everything.
@@ -113,7 +117,10 @@ class OverlayLoop:
         overlays = [overlay for _, overlay in sorted(snapshot.node_overlays.items())]
         self._complete = True
         sold = await self._list_sold_types(snapshot) if overlays else []
-        found = await asyncio.to_thread(evaluate, overlays, sold)
+        if any(ZONE_ID in overlay.requirements for overlay in overlays):
+            pools = self._known.keys() - self._said.keys()
+            self._zones |= zone_names(await pool_subnets(self._cloud, snapshot, pools))
+        found = await asyncio.to_thread(evaluate, with_named_zones(overlays, self._zones), sold)
         self._apply(found)
         for overlay in overlays:
             if overlay.deletion_timestamp is None:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from nodeless.model.labels import ZONE, ZONE_ID
+from nodeless.model.labels import ZONE_ID
 from nodeless.model.pods import NodeSelectorTerm, PodShape
 from nodeless.model.pools import Pool
-from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.requirements import Requirement
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.subnets import SubnetRoom
+from nodeless.model.subnets import SubnetRoom, named_zone, named_zones, zone_names
 from nodeless.scheduling.pods.grouping import PodGroup
 
 
@@ -33,10 +33,7 @@ class ZoneIds:
             for node in self._snapshot.nodes.values()
             if ZONE_ID in node.labels
         }
-        of_subnets = {
-            room.zone_id: room.zone for rooms in self._subnets.values() for room in rooms if room.zone_id
-        }
-        return of_nodes | of_subnets
+        return of_nodes | zone_names(self._subnets)
 
     def in_snapshot(self) -> Snapshot:
         """The snapshot with pools and daemons that speak of names."""
@@ -59,7 +56,7 @@ class ZoneIds:
         ]
 
     def _pool(self, pool: Pool) -> Pool:
-        return replace(pool, requirements=Requirements(map(self._named, pool.requirements.values())))
+        return replace(pool, requirements=named_zones(pool.requirements, self._names))
 
     def _pod_group(self, pod_group: PodGroup) -> PodGroup:
         shape = self._shape(pod_group.shape)
@@ -92,10 +89,7 @@ class ZoneIds:
         return replace(term, expressions=tuple(map(self._named, term.expressions)))
 
     def _named(self, requirement: Requirement) -> Requirement:
-        if requirement.key != ZONE_ID:
-            return requirement
-        names = frozenset(self._names.get(each, each) for each in requirement.values)
-        return replace(requirement, key=ZONE, values=names)
+        return named_zone(requirement, self._names) if requirement.key == ZONE_ID else requirement
 
 
 def _speaks_of_ids(shape: PodShape) -> bool:
