@@ -109,7 +109,9 @@ _COMMON = 0.1
 _SHAPES, _BOUND = 0.05, 0.05
 #: As much as this part of the time box may be used, beside it, to prove that nothing is cheaper.
 _PROOF = 0.4
-#: The same to merge nodes.
+#: The part of the time box for each plan that is made to see which gangs and requests are whole.
+_BRIEFLY = 1 / 16
+#: As much as this part of the time box may be used, beside it, to merge nodes.
 _FEWER = 0.05
 #: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.
 _TELLING = 0.05
@@ -164,6 +166,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         partial(domains_of, snapshot, catalog),
         policy.now,
         partial(planner, policy=replace(policy, time_box=0.0)),
+        partial(planner, policy=replace(policy, time_box=_BRIEFLY * policy.time_box)),
     )
     if not static:
         return plan

@@ -192,6 +192,7 @@ def planned_whole(
     domains: Domains = _no_domains,
     now: float = 0.0,
     quick: Solve | None = None,
+    brief: Solve | None = None,
 ) -> Plan:
     """A plan in which each gang, and each request that has no capacity, is whole or left out.
 
@@ -206,7 +207,9 @@ def planned_whole(
         domains: The values that a label of nodes may have, for gangs that are kept in one of them.
         now: Seconds since the epoch.
         quick: Makes a plan that may cost more, to compare the domains of gangs by.
+        brief: Makes one that may cost a little more, to find which groups are whole.
     """
+    brief = brief or solve
     out: dict[str, Refusal] = {}
     kept: dict[str, str] = {}
     if snapshot.booked:
@@ -222,16 +225,22 @@ def planned_whole(
         left.append(removed)
         out |= removed
         snapshot = replace(snapshot, pods=_without(snapshot, removed))
-        plan = solve(snapshot)
+        plan = brief(snapshot)
     # What was left out before another may have lacked only what that one would have taken.
     for removed in (*_gangs_apart(left, gangs), *reversed(left[:-1])):
         if not removed.keys() <= out.keys():
             continue
         more = replace(snapshot, pods=snapshot.pods.update({key: pods[key] for key in removed}))
-        better = solve(more)
+        better = brief(more)
         if not _incomplete(more, better, gangs, all_at_once=True):
             snapshot, plan = more, better
             out = {key: refusal for key, refusal in out.items() if key not in removed}
+    if left and brief is not solve:
+        plan = solve(snapshot)
+        while removed := _incomplete(snapshot, plan, gangs, all_at_once=True):
+            out |= removed
+            snapshot = replace(snapshot, pods=_without(snapshot, removed))
+            plan = solve(snapshot)
     if not out and not kept:
         return plan
     return replace(
