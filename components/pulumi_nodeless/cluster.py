@@ -172,6 +172,8 @@ class Cluster(pulumi.ComponentResource):
             create_oidc_provider=True,
             authentication_mode=eks.AuthenticationMode(options.authentication_mode),
             role_mappings=_role_mappings(options.authentication_mode, args),
+            # A replaced aws-auth is gone for a moment, and with it the access of every node.
+            enable_config_map_mutable=True,
             bootstrap_self_managed_addons=False,
             # CoreDNS has to wait for its Fargate profile, which pulumi-eks does not know here.
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),

@@ -141,6 +141,8 @@ def test_nodes_may_join_by_access_entry_and_by_aws_auth(environment: Recorder) -
         "system:node:{{EC2PrivateDNSName}}": ["system:bootstrappers", "system:nodes"],
         "system:node:{{SessionName}}": ["system:bootstrappers", "system:nodes", "system:node-proxier"],
     }
+    # The Kubernetes provider replaces a ConfigMap whose data change, unless it is said to change it in place.
+    assert cluster["enableConfigMapMutable"] is True
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ _INPUTS = frozenset(
         "kubeProxyAddonOptions",
         "useDefaultVpcCni",
         "roleMappings",
+        "enableConfigMapMutable",
         "clusterTags",
         "tags",
         "fargate",
@@ -85,10 +86,13 @@ class Cluster:
         role = self._service_role()
         cluster = self._cluster(role)
         config = self._kubeconfig(cluster)
+        settings = {"kubeconfig": wire.secret(config)}
+        if "enableConfigMapMutable" in self._inputs:
+            settings["enableConfigMapMutable"] = self._inputs["enableConfigMapMutable"]
         provider = self._monitor.resource(
             "pulumi:providers:kubernetes",
             f"{self._name}-eks-k8s",
-            {"kubeconfig": wire.secret(config)},
+            settings,
             parent=self.component.urn,
             dependencies=[cluster.urn],
             version=_KUBERNETES_PACKAGE,
