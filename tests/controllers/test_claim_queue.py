@@ -150,32 +150,52 @@ def draining(name, **node):
     return claim, a_node(name, **gone, **node)
 
 
+def claim_loop(cluster, server):
+    recorder = SimpleNamespace(publish=lambda _event: True)
+    executor = InstructionExecutor(server, server, cluster, None, recorder, Metrics(), "karpenter")
+    timing = Timing(wall_clock=lambda: NOW + 1)
+    return ClaimLoop(cluster, executor, SimpleNamespace(), Metrics(), timing=timing)
+
+
+async def run_until_a_node_joins(loop, cluster, server, before=None):
+    """Run the loop until it writes a node that comes once what is waited for before has happened."""
+    running = asyncio.create_task(loop.run())
+    try:
+        async with asyncio.timeout(SLOW):
+            if before is not None:
+                await before.wait()
+            cluster.handle(events.ClaimSeen(a_launched_claim("new")))
+            cluster.handle(events.NodeSeen(a_node("new", labels={}, finalizers=(), owners=())))
+            await server.written.wait()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 @pytest.mark.parametrize("node", [{}, {"ready": False}], ids=["evictions", "cloud"])
 def test_a_node_joins_while_evictions_or_the_cloud_keep_more_drains_waiting_than_are_worked_on(node):
     """As where a webhook on evictions does not answer: each takes as long as the webhook may."""
     cluster, server = Cluster(), Unanswered(WORKERS, "/api/v1/nodes/node-new")
-    recorder = SimpleNamespace(publish=lambda _event: True)
-    executor = InstructionExecutor(server, server, cluster, None, recorder, Metrics(), "karpenter")
-    loop = ClaimLoop(
-        cluster, executor, SimpleNamespace(), Metrics(), timing=Timing(wall_clock=lambda: NOW + 1)
-    )
+    loop = claim_loop(cluster, server)
     for number in range(WORKERS):
         claim, leaving = draining(f"c{number}", **node)
         cluster.handle(events.ClaimSeen(claim))
         cluster.handle(events.NodeSeen(leaving))
         if not node:
             cluster.handle(events.PodSeen(a_pod(f"p{number}", node_name=leaving.name)))
+    asyncio.run(run_until_a_node_joins(loop, cluster, server, before=server.enough))
+
+
+def test_a_loop_that_was_started_again_more_often_than_it_has_workers_goes_on():
+    """As after errors that nobody foresaw: the process starts the loop again."""
+    cluster, server = Cluster(), Unanswered(WORKERS, "/api/v1/nodes/node-new")
+    loop = claim_loop(cluster, server)
 
     async def scenario():
-        running = asyncio.create_task(loop.run())
-        try:
-            async with asyncio.timeout(SLOW):
-                await server.enough.wait()
-                cluster.handle(events.ClaimSeen(a_launched_claim("new")))
-                cluster.handle(events.NodeSeen(a_node("new", labels={}, finalizers=(), owners=())))
-                await server.written.wait()
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+        for _ in range(WORKERS + 1):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.001):
+                    await loop.run()
+        await run_until_a_node_joins(loop, cluster, server)
 
     asyncio.run(scenario())

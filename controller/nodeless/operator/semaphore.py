@@ -1,8 +1,11 @@
 """So many things at a time; what only waits for something outside lends its place meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Slots:
@@ -14,6 +17,15 @@ class Slots:
     async def take(self) -> None:
         """Wait for a place."""
         await self._free.acquire()
+
+    async def take_for(self, wanted: Callable[[], Awaitable[T]]) -> T:
+        """Wait for a place, then for what it is for; no place is kept where that fails or is cancelled."""
+        await self.take()
+        try:
+            return await wanted()
+        except BaseException:
+            self.give_back()
+            raise
 
     def give_back(self) -> None:
         """Let the next one in."""

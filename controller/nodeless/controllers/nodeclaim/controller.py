@@ -181,8 +181,7 @@ class ClaimLoop:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._eviction_order.run(self._queue.add))
             while True:
-                await self._slots.take()
-                key = await self._queue.get()
+                key = await self._slots.take_for(self._queue.get)
                 group.create_task(self._work(key))
 
     async def _work(self, key: str) -> None:

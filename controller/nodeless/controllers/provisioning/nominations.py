@@ -460,8 +460,7 @@ class PodNominator:
         await self._check_version()
         async with asyncio.TaskGroup() as group:
             while True:
-                await self._slots.take()
-                key = await self._queue.get()
+                key = await self._slots.take_for(self._queue.get)
                 group.create_task(self._work(key))
 
     def recover(self) -> None:
