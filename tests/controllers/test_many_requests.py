@@ -16,7 +16,7 @@ from nodeless.model.buffers import CapacityBuffer
 from nodeless.model.plan import Plan, Refusal, RefusalCode
 from nodeless.operator.timing import Timing
 from nodeless.scheduling import Policy, with_placeholders
-from nodeless.scheduling.pods.requests import MOST_IN_ALL, planned_whole
+from nodeless.scheduling.pods.requests import MOST_IN_ALL, Planners, planned_whole
 from nodeless.state import apply
 from tests.scheduling.factories import NOW
 from tests.scheduling.test_provisioning_requests import TEMPLATE, a_request, asked
@@ -39,7 +39,7 @@ def refusing(seen):
 
 
 def test_requests_of_which_none_can_be_had_are_all_refused_whole():
-    plan = planned_whole(with_placeholders(asked(requests=MANY)), refusing, refusing)
+    plan = planned_whole(with_placeholders(asked(requests=MANY)), Planners(*[refusing] * 4))
     assert len(plan.refusals) == MOST_IN_ALL
     assert {refusal.code for refusal in plan.refusals} == {RefusalCode.GROUP_INCOMPLETE}
 

@@ -88,7 +88,7 @@ from nodeless.scheduling.pods.gang_domains import domains_of
 from nodeless.scheduling.pods.grouping import PodGroup
 from nodeless.scheduling.pods.lost_work import with_lost_work
 from nodeless.scheduling.pods.profiles import Profile, Profiles
-from nodeless.scheduling.pods.requests import planned_whole
+from nodeless.scheduling.pods.requests import Planners, planned_whole
 from nodeless.scheduling.pods.volumes import Volumes
 from nodeless.scheduling.pods.zone_ids import ZoneIds
 from nodeless.scheduling.policy import STRICT, Policy
@@ -161,12 +161,14 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     )
     plan = planned_whole(
         snapshot,
-        partial(planner, policy=policy),
-        partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
+        Planners(
+            full=partial(planner, policy=policy),
+            brief=partial(planner, policy=replace(policy, time_box=_BRIEFLY * policy.time_box)),
+            quick=partial(planner, policy=replace(policy, time_box=0.0)),
+            no_purchase=partial(_plan_around_faults, catalog={}, policy=policy, zone_ids=zone_ids),
+        ),
         partial(domains_of, snapshot, catalog),
         policy.now,
-        partial(planner, policy=replace(policy, time_box=0.0)),
-        partial(planner, policy=replace(policy, time_box=_BRIEFLY * policy.time_box)),
     )
     if not static:
         return plan

@@ -11,7 +11,7 @@ Their names hold a character that no name of Kubernetes may have.
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 
@@ -185,14 +185,25 @@ def with_one_more(snapshot: Snapshot, request: ProvisioningRequest) -> Snapshot:
     return replace(before, pods=before.pods.update(made))
 
 
+@dataclass(frozen=True, slots=True)
+class Planners:
+    """What makes a plan for a snapshot: the less is searched for, the sooner it is made.
+
+    Attributes:
+        full: Makes the plan that is carried out.
+        brief: Makes one that may cost a little more, to find which groups are whole.
+        quick: Makes one that may cost more, to compare the domains of gangs by.
+        no_purchase: Makes one in which nothing is bought.
+    """
+
+    full: Solve
+    brief: Solve
+    quick: Solve
+    no_purchase: Solve
+
+
 def planned_whole(
-    snapshot: Snapshot,
-    solve: Solve,
-    keep: Solve,
-    domains: Domains = _no_domains,
-    now: float = 0.0,
-    quick: Solve | None = None,
-    brief: Solve | None = None,
+    snapshot: Snapshot, planners: Planners, domains: Domains = _no_domains, now: float = 0.0
 ) -> Plan:
     """A plan in which each gang, and each request that has no capacity, is whole or left out.
 
@@ -202,45 +213,41 @@ def planned_whole(
 
     Args:
         snapshot: With placeholders, without requests.
-        solve: Makes a plan for a snapshot.
-        keep: Makes one in which nothing is bought.
+        planners: Make plans.
         domains: The values that a label of nodes may have, for gangs that are kept in one of them.
         now: Seconds since the epoch.
-        quick: Makes a plan that may cost more, to compare the domains of gangs by.
-        brief: Makes one that may cost a little more, to find which groups are whole.
     """
-    brief = brief or solve
     out: dict[str, Refusal] = {}
     kept: dict[str, str] = {}
     if snapshot.booked:
-        snapshot, kept, out = _with_bookings(snapshot, keep, now)
-    plan = solve(snapshot)
+        snapshot, kept, out = _with_bookings(snapshot, planners.no_purchase, now)
+    plan = planners.full(snapshot)
     gangs = gangs_in(snapshot, _planned(plan))
     if any(gang.topology for gang in gangs.values()):
-        snapshot, gangs = kept_together(snapshot, gangs, quick or solve, domains, now)
-        plan = solve(snapshot)
+        snapshot, gangs = kept_together(snapshot, gangs, planners.quick, domains, now)
+        plan = planners.full(snapshot)
     left: list[dict[str, Refusal]] = []
     pods = snapshot.pods
     while removed := _incomplete(snapshot, plan, gangs, all_at_once=len(left) >= MOST_ROUNDS):
         left.append(removed)
         out |= removed
         snapshot = replace(snapshot, pods=_without(snapshot, removed))
-        plan = brief(snapshot)
+        plan = planners.brief(snapshot)
     # What was left out before another may have lacked only what that one would have taken.
     for removed in (*_gangs_apart(left, gangs), *reversed(left[:-1])):
         if not removed.keys() <= out.keys():
             continue
         more = replace(snapshot, pods=snapshot.pods.update({key: pods[key] for key in removed}))
-        better = brief(more)
+        better = planners.brief(more)
         if not _incomplete(more, better, gangs, all_at_once=True):
             snapshot, plan = more, better
             out = {key: refusal for key, refusal in out.items() if key not in removed}
-    if left and brief is not solve:
-        plan = solve(snapshot)
+    if left:
+        plan = planners.full(snapshot)
         while removed := _incomplete(snapshot, plan, gangs, all_at_once=True):
             out |= removed
             snapshot = replace(snapshot, pods=_without(snapshot, removed))
-            plan = solve(snapshot)
+            plan = planners.full(snapshot)
     if not out and not kept:
         return plan
     return replace(
