@@ -36,10 +36,15 @@ spec: {}
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the build tools' programs."""
+    return artifacts.install_tools(tmp_path_factory.mktemp("tools"))
+
+
+@pytest.fixture(scope="module")
+def archive(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The archive of this platform, for the Python that runs the tests alone."""
     folder = tmp_path_factory.mktemp("krew")
-    tools = artifacts.install_tools(folder / "tools")
     command: list[str | Path] = [
         "build",
         "--wheel",
@@ -172,8 +177,7 @@ def test_pins_keep_their_hashes_and_lose_what_only_the_process_needs() -> None:
     assert krew.requirements(lock) == "a==1 \\\n    --hash=x\nz==3\n"
 
 
-def test_a_requirement_without_a_wheel_is_named(tmp_path: Path) -> None:
-    tools = artifacts.install_tools(tmp_path / "tools")
+def test_a_requirement_without_a_wheel_is_named(tools: Path, tmp_path: Path) -> None:
     nowhere = krew.Platform("linux", "riscv64", "riscv64-unknown-linux")
     with pytest.raises(ReleaseError, match="wheels"):
         krew.lay_out(tmp_path / "laid", tmp_path / "none.whl", nowhere, tools / "uv", ["3.13"])

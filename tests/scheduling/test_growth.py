@@ -39,6 +39,7 @@ def test_a_hundred_thousand_pods_in_a_thousand_shapes_find_their_place_in_little
 
 
 @pytest.mark.large
+@pytest.mark.drawn("a million pods")
 @pytest.mark.timeout(900)
 def test_a_million_replicas_neither_hang_nor_exhaust_memory(tmp_path):
     problem = batch_problem(1_000_000, 1)
@@ -49,6 +50,7 @@ def test_a_million_replicas_neither_hang_nor_exhaust_memory(tmp_path):
 
 
 @pytest.mark.large
+@pytest.mark.drawn("a million pods")
 @pytest.mark.timeout(900)
 def test_a_million_pods_in_two_thousand_shapes_take_less_than_a_gibibyte(tmp_path):
     result = answer(tmp_path, batch_problem(1_000_000, 2000), "--improve", "0")
