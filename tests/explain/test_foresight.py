@@ -165,8 +165,8 @@ def test_nodes_without_a_price_are_named():
 def test_another_image_is_found_by_what_the_cloud_says():
     before = situation(cluster(POOL, standing(POOL), on("a")))
     key = str(POOL.node_class)
-    old = {key: Selected(frozenset(), frozenset(), frozenset({"ami-1"}))}
-    new = {key: Selected(frozenset(), frozenset(), frozenset({"ami-2"}))}
+    old = {key: Selected(frozenset(), frozenset(), (("ami-1", Requirements()),))}
+    new = {key: Selected(frozenset(), frozenset(), (("ami-2", Requirements()),))}
     (claim,) = before.snapshot.claims.values()
     instance = an_instance("a", provider_id=claim.provider_id, image_id="ami-1")
 

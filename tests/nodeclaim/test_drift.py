@@ -23,7 +23,8 @@ POOL = Pool(
     requirements=Requirements([Requirement.of(ARCH, "In", ["amd64", "arm64"])]),
     ttl_seconds_until_expired=3600,
 )
-SELECTED = Selected(frozenset({"subnet-1"}), frozenset({"sg-1"}), frozenset({"ami-1", "ami-2"}))
+ANY_TYPE = Requirements()
+SELECTED = Selected(frozenset({"subnet-1"}), frozenset({"sg-1"}), (("ami-1", ANY_TYPE), ("ami-2", ANY_TYPE)))
 INSTANCE = an_instance(image_id="ami-1", subnet_id="subnet-1", security_groups=("sg-1",))
 
 
@@ -120,22 +121,24 @@ def test_settings_of_the_node_class_count_and_its_selectors_do_not():
         ({"image_id": "ami-0"}, "AMIDrift"),
         ({"subnet_id": "subnet-0"}, "SubnetDrift"),
         ({"security_groups": ("sg-1", "sg-2")}, "SecurityGroupDrift"),
-        ({"image_id": "ami-2"}, None),
     ],
 )
 def test_what_the_cloud_selects_now_is_compared_with_the_instance(instance, expected):
     assert reason(instance=replace(INSTANCE, **instance)) == expected
 
 
+def test_any_image_will_do_while_the_instance_types_are_not_known():
+    assert reason(instance=replace(INSTANCE, image_id="ami-2"), types=None) is None
+
+
 def test_aws_9_1_the_image_is_that_of_the_nodes_type():
     """`ami-1` is selected still, for other types: nodes of this one boot from `ami-2` now."""
     special = Requirements([Requirement.of(INSTANCE_TYPE, "In", ["m5.large"])])
-    preferred = (("ami-2", special), ("ami-1", Requirements()))
-    selected = replace(SELECTED, preferred=preferred)
+    selected = replace(SELECTED, images=(("ami-2", special), ("ami-1", ANY_TYPE)))
     assert reason(selected=selected) == "AMIDrift"
     assert reason(selected=selected, instance=replace(INSTANCE, image_id="ami-2")) is None
     assert reason(selected=selected, types=None) is None
-    others = replace(SELECTED, preferred=(("ami-1", special), ("ami-2", Requirements())))
+    others = replace(SELECTED, images=(("ami-1", special), ("ami-2", ANY_TYPE)))
     assert reason(selected=others) is None
 
 
@@ -153,12 +156,12 @@ def test_aws_9_2_of_several_differences_the_first_of_karpenters_order_is_the_rea
 
 def test_nothing_is_concluded_from_a_cloud_that_gives_no_answer():
     assert reason(instance=replace(INSTANCE, image_id="ami-0"), selected=None) is None
-    assert reason(selected=Selected(frozenset(), frozenset(), frozenset())) is None
+    assert reason(selected=Selected(frozenset(), frozenset(), ())) is None
 
 
 def test_aws_16_10_what_a_launch_template_of_the_users_decides_is_no_drift():
     """Of such a class only subnets are looked up: image and groups are the template's."""
-    subnets_alone = Selected(frozenset({"subnet-1"}), frozenset(), frozenset())
+    subnets_alone = Selected(frozenset({"subnet-1"}), frozenset(), ())
     other = replace(INSTANCE, image_id="ami-0", security_groups=("sg-9",))
     assert reason(selected=subnets_alone, instance=other) is None
 

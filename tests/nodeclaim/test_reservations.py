@@ -106,7 +106,7 @@ def test_a_partition_is_noted_once():
 
 
 def drifted(instance, **selected):
-    whole = Selected(frozenset(), frozenset(), frozenset(), **selected)
+    whole = Selected(frozenset(), frozenset(), (), **selected)
     step = step_drift(DriftView(CLAIM, a_pool(), None, whole, instance), NOW)
     return [
         instruction.conditions[0].reason

@@ -41,20 +41,19 @@ class Selected:
 
     subnets: frozenset[str]
     security_groups: frozenset[str]
-    images: frozenset[str]
+    images: tuple[tuple[str, Requirements], ...]
+    """In order of preference, each with what the instance types that it is for have."""
     reservations: frozenset[str] = frozenset()
     placement_group: str | None = None
     """Id of the placement group; empty: none. None: not known."""
-    preferred: tuple[tuple[str, Requirements], ...] = ()
-    """The images in order of preference, each with the instance types that it is for."""
 
     def images_for(self, instance_type: InstanceType | None) -> frozenset[str]:
         """The image that the type boots from now; all of them where that is not known."""
         if instance_type is not None:
-            for image, requirements in self.preferred:
+            for image, requirements in self.images:
                 if instance_type.requirements.conflict(requirements) is None:
                     return frozenset((image,))
-        return self.images
+        return frozenset(image for image, _ in self.images)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,10 +132,9 @@ async def selections(cloud: CloudProvider, snapshot: Snapshot) -> Mapping[str, S
         found[key] = Selected(
             frozenset(subnet.id for subnet in resolved.subnets),
             frozenset(resolved.security_groups),
-            frozenset(image.id for image in resolved.images),
+            tuple((image.id, image.requirements) for image in resolved.images),
             frozenset(each.id for each in resolved.reservations),
             _placement_group(node_class, resolved),
-            tuple((image.id, image.requirements) for image in resolved.images),
         )
     return found
 
