@@ -90,9 +90,8 @@ def _termination_commands(
         if veto is not None:
             context.verdicts[name] = veto
             continue
-        pods, price = len(candidate.pods), candidate.price or 0.0
-        text = f"broken: {found}; it is ended with its {pods} pods"
-        yield Command(DisruptionReason.UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
+        text = f"broken: {found}; it is ended with its {len(candidate.pods)} pods"
+        yield _ending(candidate, text, grace=0)
 
 
 def _drain_commands(context: DisruptionContext) -> Iterator[Command]:
@@ -104,17 +103,24 @@ def _drain_commands(context: DisruptionContext) -> Iterator[Command]:
             continue
         context.at.on(name)
         found = ailment(node, context.now, context.policy.repairs_by, rebooted_at(claim))
-        bound = 0 if context.policy.legacy_repair else found.grace if found is not None else None
-        known = grace_of(claim)
-        if found is None or bound is None or (known is not None and known <= bound):
+        if found is None:
+            continue
+        bound, known = 0 if context.policy.legacy_repair else found.grace, grace_of(claim)
+        if bound is None or (known is not None and known <= bound):
             continue
         candidate = making.candidate(claim, node, pool)
         if _veto(context, candidate, found) is None:
-            pods, price = len(candidate.pods), candidate.price or 0.0
+            pods = len(candidate.pods)
             text = f"broken: {found}; its drain is over {bound} s after it began, with {pods} pods left"
-            reason = DisruptionReason.UNHEALTHY
-            yield Command(reason, (name,), (), price, 0.0, pods, text, drain_grace=bound)
+            yield _ending(candidate, text, grace=bound)
     context.at.on()
+
+
+def _ending(candidate: Candidate, text: str, grace: int) -> Command:
+    """The end of a node for which nothing comes first, its drain over after so many seconds."""
+    pods, price = len(candidate.pods), candidate.price or 0.0
+    reason, name = DisruptionReason.UNHEALTHY, candidate.name
+    return Command(reason, (name,), (), price, 0.0, pods, text, drain_grace=grace)
 
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
