@@ -282,8 +282,10 @@ def _with_bookings(
 ) -> tuple[Snapshot, dict[str, str], dict[str, Refusal]]:
     """The cluster with booked room as pods of its nodes, with their places, and those that have none."""
     # Others that look for a place, those of nodes that leave among them, come after what is booked.
-    others = [pod.key for pod in pods_to_place(snapshot, now) if _BOOKED not in pod.key]
-    alone = reduce(apply, map(PodGone, others), replace(snapshot, booked=()))
+    others = [pod for pod in pods_to_place(snapshot, now) if _BOOKED not in pod.key]
+    waiting = [pod.key for pod in others if not pod.node_name]
+    alone = replace(snapshot, pods=_without(snapshot, waiting), booked=())
+    alone = reduce(apply, (PodGone(pod.key) for pod in others if pod.node_name), alone)
     places = keep(alone).placements
     bound, kept, gone = snapshot, dict[str, str](), dict[str, Refusal]()
     for key in snapshot.booked:
