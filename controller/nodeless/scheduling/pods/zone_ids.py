@@ -89,7 +89,7 @@ class ZoneIds:
         return replace(term, expressions=tuple(map(self._named, term.expressions)))
 
     def _named(self, requirement: Requirement) -> Requirement:
-        return named_zone(requirement, self._names) if requirement.key == ZONE_ID else requirement
+        return named_zone(requirement, self._names)
 
 
 def _speaks_of_ids(shape: PodShape) -> bool:
