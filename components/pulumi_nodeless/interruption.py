@@ -6,7 +6,7 @@ arrives, and the controller throws away those about instances that are not its o
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -68,8 +68,10 @@ class InterruptionQueue(pulumi.ComponentResource):
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
-        self._cluster = cluster
-        rules = [self._rule(name, key, pattern, queue, tags) for key, pattern in RULES.items()]
+        rules = [
+            self._rule(f"{name}-{key}", key, names.interruption_rule(name, cluster, key), queue, tags)
+            for key in RULES
+        ]
         aws.sqs.QueuePolicy(
             f"{name}-policy",
             queue_url=queue.url,
@@ -83,19 +85,18 @@ class InterruptionQueue(pulumi.ComponentResource):
         self.register_outputs({"queueName": self.queue_name, "queueArn": self.queue_arn})
 
     def _rule(
-        self, name: str, key: str, pattern: Mapping[str, Any], queue: aws.sqs.Queue, tags: Mapping[str, str]
+        self, name: str, key: str, called: str | None, queue: aws.sqs.Queue, tags: Mapping[str, str]
     ) -> aws.cloudwatch.EventRule:
-        made_up = len(f"{name}-{key}") + names.RANDOM_LENGTH <= names.RULE_LIMIT
         rule = aws.cloudwatch.EventRule(
-            f"{name}-{key}",
-            name=None if made_up else names.interruption_rule(self._cluster, key),
+            name,
+            name=called,
             description=rule_description(key),
-            event_pattern=json.dumps(dict(pattern), sort_keys=True),
+            event_pattern=json.dumps(dict(RULES[key]), sort_keys=True),
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self),
         )
         aws.cloudwatch.EventTarget(
-            f"{name}-{key}",
+            name,
             rule=rule.name,
             target_id=TARGET_ID,
             arn=queue.arn,

@@ -32,7 +32,7 @@ INSTANCE_PROFILE_LIMIT = 128
 QUEUE_LIMIT = 80
 RULE_LIMIT = 64
 REPOSITORY_LIMIT = 256
-RANDOM_LENGTH = 8
+_RANDOM_LENGTH = 8
 """Characters that pulumi-aws appends to a name which it makes up: a hyphen and seven digits."""
 _DIGEST_LENGTH = 8
 CLUSTER_NAME_LIMIT = 100
@@ -105,8 +105,10 @@ def interruption_queue(cluster: str) -> str:
     return shorten(cluster, QUEUE_LIMIT)
 
 
-def interruption_rule(cluster: str, key: str) -> str:
-    """A rule that fills the queue, where the name of its component leaves no room for one made up of it."""
+def interruption_rule(component: str, cluster: str, key: str) -> str | None:
+    """A rule that fills the queue; None: Pulumi makes one up of its component's name, which leaves room."""
+    if len(f"{component}-{key}") + _RANDOM_LENGTH <= RULE_LIMIT:
+        return None
     return shorten(f"{cluster}-{key}", RULE_LIMIT)
 
 
