@@ -1,7 +1,7 @@
 """The first pool: what an environment has where its arguments name no pools, or no node templates."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pulumi_nodeless.environment_args import EnvironmentArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
@@ -30,10 +30,9 @@ def with_default_pools(args: EnvironmentArgs) -> EnvironmentArgs:
     Provisioners of the user's own, too; an empty list is a list that was given.
     """
     v1 = _any(args.get("node_pools"))
-    filled: EnvironmentArgs = {**args}
-    for name in EnvironmentArgs.__optional_keys__ & args.keys():
-        if args[name] is None:  # type: ignore[literal-required]
-            del filled[name]  # type: ignore[misc]
+    may_lack = EnvironmentArgs.__optional_keys__
+    given = {name: value for name, value in args.items() if value is not None or name not in may_lack}
+    filled = cast("EnvironmentArgs", given)
     if "provisioners" not in filled:
         filled["provisioners"] = () if v1 else DEFAULT_PROVISIONERS
     if "node_templates" not in filled:
