@@ -85,6 +85,30 @@ def test_a_cluster_without_the_config_map_has_the_settings_of_the_environment(mo
         asyncio.run(live_cluster.read_settings(WithoutConfigMap(), "karpenter"))
 
 
+class Serving:
+    """The API server of a cluster whose group of Karpenter's pools has these versions."""
+
+    def __init__(self, *versions):
+        self.versions = versions
+
+    async def get(self, path):
+        if not self.versions:
+            raise ApiError(404, "NotFound", "it is not found")
+        group = path.removeprefix("/apis/")
+        versions = [{"groupVersion": f"{group}/{each}", "version": each} for each in self.versions]
+        return {"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": versions}
+
+
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [(("v1beta1",), True), (("v1", "v1beta1"), False), (("v1alpha5", "v1"), False), ((), False)],
+)
+def test_pools_of_v1beta1_which_are_read_from_files_alone_are_not_passed_over_in_silence(versions, told):
+    found = asyncio.run(live_cluster.older_pools(Serving(*versions)))
+    assert ("pools are left out: the cluster serves karpenter.sh/v1beta1" in found) == told
+    assert ("hint: kubectl get nodepools,ec2nodeclasses" in found) == told
+
+
 def test_a_cluster_of_another_region_is_not_planned_by_the_bundled_catalog(capsys):
     pool = a_node_pool()
     seen = cluster(pool, node_of(pool, "a", zone="eu-west-1a"))

@@ -39,6 +39,7 @@ from nodeless.kube.vertical_autoscaling import watched_vertical_autoscalers
 from nodeless.launch.overlays import evaluate, with_named_zones
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import CORE_GROUP
 from nodeless.model.neighbors import CLUSTER_AUTOSCALER, ScalingGroup
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
@@ -226,6 +227,8 @@ async def _snapshot(
         for patience in (_GRACE, PATIENCE - _GRACE):
             await asyncio.wait({watches, listed}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if listed.done():
+                if older := await older_pools(client):
+                    remark(older)
                 return await _with_scaling_groups(client, cluster.snapshot, remark)
             if problems := cluster.sync_problems():
                 raise ClusterUnreadable(_in_short(problems))
@@ -235,6 +238,22 @@ async def _snapshot(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def older_pools(client: ApiClient) -> str:
+    """What to say of a cluster whose pools are of a version that is read from files alone; empty: nothing."""
+    try:
+        group = await client.get(f"/apis/{CORE_GROUP}")
+    except (ApiError, ApiUnavailable):
+        return ""
+    versions = {each["version"] for each in group["versions"]}
+    if "v1beta1" not in versions or "v1" in versions:
+        return ""
+    kinds = "nodepools,ec2nodeclasses,nodeclaims,nodes,pods,daemonsets"
+    return (
+        f"pools are left out: the cluster serves {CORE_GROUP}/v1beta1, which is read from files only;"
+        f" hint: kubectl get {kinds} -A -o yaml > cluster.yaml, then give cluster.yaml as an argument"
+    )
 
 
 async def _with_scaling_groups(
