@@ -185,7 +185,12 @@ class Cluster(pulumi.ComponentResource):
             provider_credential_opts=_credentials(options),
             tags=options.tags,
             opts=pulumi.ResourceOptions(
-                parent=self, transforms=[_keep_subnets, partial(_tag_issuer, options.tags)]
+                parent=self,
+                transforms=[
+                    _keep_subnets,
+                    partial(_tag_issuer, options.tags),
+                    partial(_name_role, options.cluster_name),
+                ],
             ),
         )
         made = self._eks.eks_cluster
@@ -306,6 +311,14 @@ def _tag_issuer(
     if resource.type_ != "aws:iam/openIdConnectProvider:OpenIdConnectProvider" or not tags:
         return None
     return pulumi.ResourceTransformResult({**resource.props, "tags": tags}, resource.opts)
+
+
+def _name_role(cluster: str, resource: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """Names the control plane's role where no name can be made up of its component's, which is too long."""
+    called = names.cluster_role(resource.name, cluster)
+    if resource.type_ != "aws:iam/role:Role" or called is None:
+        return None
+    return pulumi.ResourceTransformResult({**resource.props, "name": called}, resource.opts)
 
 
 def require_offered(

@@ -33,7 +33,6 @@ QUEUE_LIMIT = 80
 RULE_LIMIT = 64
 REPOSITORY_LIMIT = 256
 _RANDOM_LENGTH = 8
-"""Characters that pulumi-aws appends to a name which it makes up: a hyphen and seven digits."""
 _DIGEST_LENGTH = 8
 CLUSTER_NAME_LIMIT = 100
 _CLUSTER_NAME = re.compile(rf"[0-9A-Za-z][0-9A-Za-z_-]{{0,{CLUSTER_NAME_LIMIT - 1}}}")
@@ -50,6 +49,11 @@ def shorten(name: str, limit: int) -> str:
         return name
     digest = sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{name[: limit - _DIGEST_LENGTH - 1]}-{digest}"
+
+
+def _may_be_made_up(resource: str, limit: int) -> bool:
+    """Whether pulumi-aws can make up a name of a resource's: it appends a hyphen and seven digits."""
+    return len(resource) + _RANDOM_LENGTH <= limit
 
 
 def hold(urn: str) -> str:
@@ -85,6 +89,11 @@ def controller_policy(cluster: str, part: int = 1) -> str:
     return shorten(f"KarpenterControllerPolicy-{cluster}", POLICY_LIMIT - len(tail)) + tail
 
 
+def cluster_role(resource: str, cluster: str) -> str | None:
+    """The control plane's role; None: Pulumi makes a name up of its resource's, which leaves room."""
+    return None if _may_be_made_up(resource, ROLE_LIMIT) else shorten(f"{cluster}-eksRole", ROLE_LIMIT)
+
+
 def pod_execution_role(cluster: str) -> str:
     """The role that Fargate uses to pull images and to register its nodes; one for each cluster."""
     return shorten(f"AmazonEKSFargatePodExecutionRole-{cluster}", ROLE_LIMIT)
@@ -107,9 +116,9 @@ def interruption_queue(cluster: str) -> str:
 
 def interruption_rule(component: str, cluster: str, key: str) -> str | None:
     """A rule that fills the queue; None: Pulumi makes one up of its component's name, which leaves room."""
-    if len(f"{component}-{key}") + _RANDOM_LENGTH <= RULE_LIMIT:
-        return None
-    return shorten(f"{cluster}-{key}", RULE_LIMIT)
+    return (
+        None if _may_be_made_up(f"{component}-{key}", RULE_LIMIT) else shorten(f"{cluster}-{key}", RULE_LIMIT)
+    )
 
 
 def image_repository(cluster: str) -> str:

@@ -102,6 +102,23 @@ def test_tags_reach_every_resource_of_a_cluster_that_can_have_some(shop: Shop, a
     assert len(made) == 3
 
 
+def test_the_role_of_a_cluster_with_a_long_name_gets_one_that_iam_takes(shop: Shop, aws: LocalAws) -> None:
+    """An environment with 32 letters in its name: pulumi-eks appends some, and made up no role's name."""
+
+    def role_of(name: str) -> str:
+        shop.stack.destroy()
+        shop.program = lambda: cluster_in_a_network(
+            pulumi.ResourceOptions(providers=[aws_sdk.Provider("aws", region="us-east-1")]), name
+        )
+        shop.stack.up()
+        assert "update" not in shop.stack.up()
+        (role,) = aws.client("iam").list_roles()["Roles"]
+        return role["RoleName"]
+
+    assert role_of(f"{'x' * 32}-cluster") == "shop-eksRole"
+    assert role_of(f"{'x' * 31}-cluster").startswith(f"{'x' * 31}-cluster-eks-eksRole-role-")
+
+
 def test_a_permissions_boundary_reaches_every_role_that_of_the_control_plane_included(
     shop: Shop, aws: LocalAws
 ) -> None:
