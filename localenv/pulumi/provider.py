@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -41,6 +42,7 @@ _THREADS = 48
 _GRACE_SECONDS = 5.0
 _MAX_MESSAGE_BYTES = 400 * 1024 * 1024
 CallT = TypeVar("CallT", bound=Callable[..., Any])
+_connection: ContextVar[str] = ContextVar("connection")
 
 
 def _guarded(call: CallT) -> CallT:
@@ -48,6 +50,7 @@ def _guarded(call: CallT) -> CallT:
 
     @wraps(call)
     def guarded(self: Provider, request: Any, context: grpc.ServicerContext) -> Any:
+        _connection.set(context.peer())
         try:
             return call(self, request, context)
         except ResourceFailed as failed:
@@ -77,6 +80,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.before_create: Callable[[str], None] = lambda urn: None
         #: Set when the operation is over or interrupted, so that everything that waits stops.
         self.cancelled = threading.Event()
+
+    @property
+    def connection(self) -> str:
+        """Which provider resource a call is for: it does not tell, but each is a connection of its own."""
+        return _connection.get()
 
     # What a subclass says.
 

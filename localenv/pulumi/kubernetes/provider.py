@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -66,6 +67,16 @@ class KubernetesEndpoint(Protocol):
         """The administrator's kubeconfig."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a provider resource says, and whether its cluster is there to be asked."""
+
+    mutable: Mutable
+    writing: Writing
+    forgets: bool
+    is_there: bool
+
+
 class KubernetesProvider(Provider):
     """Carries out the package `kubernetes` on the local control plane."""
 
@@ -76,12 +87,8 @@ class KubernetesProvider(Provider):
         self._control_plane = control_plane
         self._api = KubernetesApi.from_kubeconfig(control_plane.kubeconfig)
         self._release = Release()
-        #: What any provider resource has said: calls do not tell which they are for; pulumi-eks has its own.
-        self._mutable = Mutable()
-        self._writing = Writing()
-        self._forgets = False
-        #: Whether every provider resource so far has a cluster that is there: only such can be asked.
-        self._there = True
+        #: What each provider resource has said, by its connection; pulumi-eks has one of its own.
+        self._settings: dict[str, _Settings] = {}
 
     def close(self) -> None:
         """Close the connections to the API server."""
@@ -105,18 +112,17 @@ class KubernetesProvider(Provider):
         return Difference(difference.changed, (moved,) if other else ())
 
     def configure(self, inputs: Inputs) -> None:
-        self._mutable = self._mutable.or_(Mutable.of(inputs))
-        self._writing = self._writing.or_(Writing.of(inputs))
-        asked = os.environ.get(_FORGET) == "true" or inputs.get("deleteUnreachable") in (True, "true")
-        self._forgets = self._forgets or asked
         kubeconfig = inputs.get("kubeconfig")
         if kubeconfig is None:
             raise ResourceFailed(
                 "the kubernetes provider has no kubeconfig"
                 "\nhint: pass an explicit provider; the user's own clusters are never touched from here"
             )
-        if wire.is_unknown(kubeconfig):
-            self._there = False  # a preview before the cluster exists
+        # The cluster is not there yet in its first preview.
+        there = not wire.is_unknown(kubeconfig)
+        asked = os.environ.get(_FORGET) == "true" or inputs.get("deleteUnreachable") in (True, "true")
+        self._settings[self.connection] = _Settings(Mutable.of(inputs), Writing.of(inputs), asked, there)
+        if not there:
             return
         server = _server(kubeconfig)
         if server is None or _address(server) != _address(self._control_plane.endpoint):
@@ -142,21 +148,24 @@ class KubernetesProvider(Provider):
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
         if token == Release.token:
             return self._release.compare(old, new)
-        difference = objects.compare(old, new, self._mutable)
-        if self._there and waiting.is_replaced_unready(self._api, new):
+        settings = self._settings[self.connection]
+        difference = objects.compare(old, new, settings.mutable)
+        if settings.is_there and waiting.is_replaced_unready(self._api, new):
             return objects.force_replacement(difference, new)
         return difference
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
         if token == Release.token:
             return self._release.foresee(inputs)
-        if self._there:
-            self._writing.foresee_create(self._api, wire.without_none(inputs))
+        settings = self._settings[self.connection]
+        if settings.is_there:
+            settings.writing.foresee_create(self._api, wire.without_none(inputs))
         return dict(inputs) | {"status": wire.UNKNOWN}
 
     def foresee_change(self, token: str, change: Change) -> Outputs:
-        if token != Release.token and self._there:
-            self._writing.foresee_update(self._api, wire.without_none(change.new))
+        settings = self._settings[self.connection]
+        if token != Release.token and settings.is_there:
+            settings.writing.foresee_update(self._api, wire.without_none(change.new))
         return super().foresee_change(token, change)
 
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
@@ -165,13 +174,14 @@ class KubernetesProvider(Provider):
             return identity, self._read_release(identity, inputs)
         obj = wire.without_none(inputs)
         path = waiting.wait_until_served(self._api, obj, self.cancelled)
-        return self._finish_write(self._writing.create(self._api, obj), path, inputs, timeout)
+        made = self._settings[self.connection].writing.create(self._api, obj)
+        return self._finish_write(made, path, inputs, timeout)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
         try:
             return self._read(token, identity, inputs)
         except ApiUnreachable as error:
-            if self._forgets:
+            if self._settings[self.connection].forgets:
                 return None
             raise ResourceFailed(f"{error}\n{_UNREACHABLE}") from error
 
@@ -197,14 +207,15 @@ class KubernetesProvider(Provider):
             return self._read_release(identity, change.new)
         obj = wire.without_none(change.new)
         path = waiting.wait_until_served(self._api, obj, self.cancelled)
-        return self._finish_write(self._writing.update(self._api, obj), path, change.new, timeout)[1]
+        changed = self._settings[self.connection].writing.update(self._api, obj)
+        return self._finish_write(changed, path, change.new, timeout)[1]
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
         try:
             self._delete(token, identity, inputs, state, timeout)
         except ApiUnreachable as error:
             # Deleting a Release, the real provider does not ask whether it may forget it (its issue 2675).
-            if token == Release.token or not self._forgets:
+            if token == Release.token or not self._settings[self.connection].forgets:
                 raise ResourceFailed(f"{error}\n{_UNREACHABLE}") from error
 
     def _delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:

@@ -178,10 +178,6 @@ class Mutable:
             _is_true(provider_inputs.get("enableSecretMutable")),
         )
 
-    def or_(self, other: Mutable) -> Mutable:
-        """What at least one of two provider resources says."""
-        return Mutable(self.config_maps or other.config_maps, self.secrets or other.secrets)
-
 
 def replacing_paths(obj: Mapping[str, Any], mutable: Mutable) -> Iterator[str]:
     """The paths whose change replaces an object with these inputs."""

@@ -31,7 +31,7 @@ _ALREADY_EXISTS = (
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What provider resources say about writing.
+    """What a provider resource says about writing.
 
     Attributes:
         upserts: Whether a create takes over what is there (`upsertExistingObjects`).
@@ -46,10 +46,6 @@ class Writing:
         """What a provider resource says."""
         given = [provider_inputs.get(key) for key in ("upsertExistingObjects", "enablePatchForce")]
         return cls(*(each is True or each == "true" for each in given))
-
-    def or_(self, other: Writing) -> Writing:
-        """What at least one of two provider resources says."""
-        return Writing(self.upserts or other.upserts, self.forces or other.forces)
 
     def create(self, api: KubernetesApi, obj: Object) -> Object:
         """Make an object.

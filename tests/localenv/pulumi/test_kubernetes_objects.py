@@ -71,6 +71,33 @@ def test_objects_are_applied_left_alone_changed_and_gone(
     assert api.find(SETTINGS) is None
 
 
+def test_what_one_provider_resource_says_is_not_said_by_another(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    """pulumi-eks has one of its own: its `aws-auth` is not changed in place as ours says for our objects."""
+    kubeconfig = control_plane.kubeconfig.read_text()
+
+    def program(color: str) -> None:
+        for name, mutable in (("changed", True), ("replaced", False)):
+            provider = k8s.Provider(name, kubeconfig=kubeconfig, enable_config_map_mutable=mutable)
+            metadata = {"name": name, "namespace": "default"}
+            options = pulumi.ResourceOptions(provider=provider)
+            k8s.core.v1.ConfigMap(name, metadata=metadata, data={"color": color}, opts=options)
+
+    paths = {name: f"/api/v1/namespaces/default/configmaps/{name}" for name in ("changed", "replaced")}
+    shop.program = lambda: program("red")
+    shop.stack.up()
+    made = {name: api.get(path)["metadata"]["uid"] for name, path in paths.items()}
+    shop.program = lambda: program("blue")
+    shop.stack.up()
+    found = {name: api.get(path) for name, path in paths.items()}
+    assert [each["data"] for each in found.values()] == [{"color": "blue"}] * 2
+    assert {name: found[name]["metadata"]["uid"] == made[name] for name in made} == {
+        "changed": True,
+        "replaced": False,
+    }
+
+
 def test_another_name_is_another_object(shop: Shop, control_plane: ControlPlane, api: KubernetesApi) -> None:
     shop.program = lambda: settings(control_plane, color="red")
     shop.stack.up()
