@@ -5,7 +5,7 @@ The same program has the same answer on every machine, for work is bounded by co
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import ceil, inf
 
 import highspy
 import numpy as np
@@ -89,6 +89,9 @@ PLAIN_SEARCH: dict[str, float | bool] = {
 _BEFORE, _LOOK, _LOOK_ENTRY, _ITERATION, _ITERATION_SIZE = 0.1e-3, 140e-6, 37e-9, 19e-6, 29e-9
 #: Simplex iterations from one look to the next, about: nothing tells of them before the search has ended.
 _BETWEEN = 4
+#: Seconds more for each entry beyond so many in a look at the first node of the search tree, where rounds of
+#: cuts come between: measured 1 ms with 1,000 entries, as elsewhere, 13 ms with 10,000.
+_ROUND_ENTRY, _ROUND_SMALL = 1e-6, 2500
 
 
 def looks_within(seconds: float, search: highspy.Highs) -> int:
@@ -114,6 +117,11 @@ def _look(search: highspy.Highs) -> float:
     return _LOOK + _LOOK_ENTRY * float(search.getNumNz())
 
 
+def _looks_of_round(search: highspy.Highs) -> float:
+    """As how many looks one at the first node of the search tree counts."""
+    return 1 + _ROUND_ENTRY * max(0.0, float(search.getNumNz()) - _ROUND_SMALL) / _look(search)
+
+
 def _iteration(search: highspy.Highs) -> float:
     return _ITERATION + _ITERATION_SIZE * _size(search)
 
@@ -126,7 +134,7 @@ def run_within(solver: highspy.Highs, checks: int, enough: float = -inf) -> int:
     """Run a search of whole numbers, which ends with what it has when it has looked so often whether to end.
 
     It does so around every linear program that it solves, at the first node of the search tree as well, where
-    nodes say nothing of the work.
+    nodes say nothing of the work. There a look counts as several where the program is large.
 
     Args:
         solver: The search.
@@ -134,13 +142,13 @@ def run_within(solver: highspy.Highs, checks: int, enough: float = -inf) -> int:
         enough: Of what is to be as much as possible: it ends as well once no answer can be as much.
 
     Returns:
-        How often it did.
+        How often it did, as counted.
     """
-    done = 0
+    done, at_first = 0.0, _looks_of_round(solver)
 
     def look(event: highspy.HighsCallbackEvent) -> None:
         nonlocal done
-        done += 1
+        done += 1 if event.data_out.mip_node_count else at_first
         if done >= checks or event.data_out.mip_dual_bound < enough:
             event.interrupt()
 
@@ -149,7 +157,7 @@ def run_within(solver: highspy.Highs, checks: int, enough: float = -inf) -> int:
     # HiGHS and what it calls refer to each other.
     solver.cbMipInterrupt.clear()
     solver.disableCallbacks()
-    return done
+    return ceil(done)
 
 
 def _with_options(solver: highspy.Highs, options: dict[str, float | bool | str]) -> highspy.Highs:
