@@ -99,6 +99,15 @@ def test_a_pool_that_comes_again_is_looked_at_at_once(pools):
     assert POOL.key in pools.now
 
 
+@pytest.mark.parametrize("back", [events.GuardSeen(deleting=False), events.GuardGone("karpenter/guard")])
+def test_pools_and_classes_are_looked_at_again_once_a_teardown_is_called_off(pools, back):
+    """Meanwhile they are left alone, and what was due then would not be due again."""
+    pools.cluster.handle(events.GuardSeen(deleting=True))
+    pools.take_all()
+    pools.cluster.handle(back)
+    assert {POOL.key, str(POOL.node_class)} <= pools.now
+
+
 def test_the_usage_and_limits_of_a_pool_go_with_it_though_it_was_the_last(pools):
     pool = a_provisioner(limits={"cpu": 8_000})
     pools.see(pool)

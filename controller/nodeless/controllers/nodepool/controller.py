@@ -134,6 +134,10 @@ class PoolLoop:
                 self._queue.add_in(_GUARD, self._timing.guard_restore)
         if after.teardown:
             self._queue.add(_TEARDOWN)
+        elif before.teardown and not self._torn_down:
+            # Called off: what was due meanwhile was left alone.
+            for key in (*after.pools, *after.node_classes):
+                self._queue.add(key)
 
     def _outcome(self, before: Snapshot, claim: NodeClaim) -> bool | None:
         return launch_outcome(before.claims.get(claim.name), claim, self._timing.claims)
@@ -270,8 +274,9 @@ class PoolLoop:
             return
         await self._checks.wait_for_end()
         steps = step_teardown(snapshot)
-        await self._executor.carry_out(steps)
+        # First: the guard may be seen gone before the request is answered.
         self._torn_down = any(isinstance(each, ReleaseGuard) for each in steps)
+        await self._executor.carry_out(steps)
         self._queue.add_in(_TEARDOWN, _RETRY_SECONDS)
 
     async def _step_class(self, snapshot: Snapshot, node_class: NodeClass) -> None:
