@@ -20,6 +20,7 @@ from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.kubernetes import KubernetesApi
 from tests import rights
+from tests.listing import remember
 
 #: How many times their examples properties draw: less than 1 in `make unit`, more in `make properties`.
 FACTOR = float(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
@@ -58,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Hypothesis' profiles do not reach tests with settings of their own.
     """
+    remember(config, items)
     functions = {getattr(item, "function", None) for item in items}
     for function in filter(is_hypothesis_test, functions) if FACTOR != 1 else ():
         own = getattr(function, "_hypothesis_internal_use_settings", None) or settings()

@@ -7,13 +7,12 @@ cluster that test runs on the real API server.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.listing import listed_tests
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests/acceptance", "tests/webhook", "tests/api", "tests/controllers", "tests/components")
@@ -88,27 +87,10 @@ ROWS = {
 ELSEWHERE = re.compile(r"8\.2 (cluster|kubectl logs|pods)|8\.3 Fargate|9\.[1567]")
 
 
-class Listing:
-    """A plugin of pytest that says which tests there are, and which of them run on the API server."""
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        marked = {item.nodeid: item.get_closest_marker("cluster") is not None for item in session.items}
-        sys.stdout.write(f"\n{MARK}{json.dumps(marked)}\n")
-
-
-MARK = "tests: "
-
-
 @pytest.fixture(scope="module")
-def tests() -> dict[str, bool]:
-    """Every test there is, and whether it runs on the API server; collected in a process of its own."""
-    code = "import sys, pytest; from tests.acceptance.test_register import Listing; "
-    code += "sys.exit(pytest.main(sys.argv[1:], plugins=[Listing()]))"
-    command = [sys.executable, "-c", code, "--collect-only", "-q", "-p", "no:cacheprovider", *FOLDERS]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=True)
-    (listed,) = [line for line in answer.stdout.splitlines() if line.startswith(MARK)]
-    found: dict[str, bool] = json.loads(listed.removeprefix(MARK))
-    return found
+def tests(pytestconfig: pytest.Config) -> dict[str, bool]:
+    """Every test there is, and whether it runs on the API server."""
+    return listed_tests(FOLDERS, pytestconfig)
 
 
 def test_every_rule_is_in_the_name_of_a_test_on_the_api_server(tests: dict[str, bool]) -> None:

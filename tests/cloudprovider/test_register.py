@@ -5,14 +5,11 @@ Of docs/acceptance/aws.md: the provider as a whole (AWS-16), the words with whic
 that shows it by the end of the test's identifier.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_register import MARK
+from tests.listing import listed_tests
 
 ROOT = Path(__file__).parents[2]
 UNREMARKABLE = (
@@ -242,14 +239,9 @@ ROWS = {
 
 
 @pytest.fixture(scope="module")
-def tests() -> frozenset[str]:
-    """Every test there is; collected in a process of its own."""
-    code = "import sys, pytest; from tests.acceptance.test_register import Listing; "
-    code += "sys.exit(pytest.main(sys.argv[1:], plugins=[Listing()]))"
-    command = [sys.executable, "-c", code, "--collect-only", "-q", "-p", "no:cacheprovider", *FOLDERS]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=True)
-    (listed,) = [line for line in answer.stdout.splitlines() if line.startswith(MARK)]
-    return frozenset(json.loads(listed.removeprefix(MARK)))
+def tests(pytestconfig: pytest.Config) -> frozenset[str]:
+    """Every test there is."""
+    return frozenset(listed_tests(FOLDERS, pytestconfig))
 
 
 def test_every_row_has_its_test(tests: frozenset[str]) -> None:
