@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME, HOLD_NAMESPACE
+from nodeless.model.instructions import ReleaseGuard
 from nodeless.nodeclaim.deadlines import Deadlines
 from nodeless.operator.timing import TIMING, Timing
 from tests.controllers.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_template, changeable
@@ -80,6 +81,20 @@ def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(sce
         assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
         assert not rig.network.instances()
         assert not rig.network.ec2.describe_launch_templates()["LaunchTemplates"]
+
+    scene(scenario)
+
+
+def test_a_guard_that_came_after_the_one_that_was_deleted_keeps_its_finalizer(scene):
+    """What let the old one go may be carried out again before it is seen gone: the new one guards still."""
+
+    async def scenario(rig, namespace):
+        await rig.create(a_guard(namespace))
+        guard = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
+        await rig.executor.carry_out((ReleaseGuard("teardown"),))
+        assert rig.api.get(guard)["metadata"]["finalizers"] == ["nodeless.dev/teardown"]
+        await asyncio.to_thread(rig.api.delete, guard)
+        await rig.until_gone(guard)
 
     scene(scenario)
 

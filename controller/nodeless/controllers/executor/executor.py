@@ -149,7 +149,7 @@ class InstructionExecutor:
                 self._log.info("deleted instance profiles", count=count)
             case do.ReleaseGuard():
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{GUARD_NAME}"
-                if await self._edit_finalizers(path, TEARDOWN_FINALIZER, present=False):
+                if await self._edit_finalizers(path, TEARDOWN_FINALIZER, present=False, deleted=True):
                     self._log.info("released the teardown guard")
             case do.PublishEvent():
                 self._recorder.publish(instruction)
@@ -199,11 +199,12 @@ class InstructionExecutor:
                 self._cluster.handle(ClaimGone(name))
 
     async def _edit_finalizers(
-        self, path: str, finalizer: str, *, present: bool, uid: str = ""
+        self, path: str, finalizer: str, *, present: bool, uid: str = "", deleted: bool = False
     ) -> dict[str, Any] | None:
         """Add or remove one entry, whatever others do at the same time (the version guards the list).
 
-        With a `uid` only of that object, not of another one that has come under its name.
+        With a `uid` only of that object, not of another one that has come under its name; with `deleted` only
+        of one that is being deleted.
         Gives back the metadata written; None when there was nothing to change.
         """
         try:
@@ -211,6 +212,8 @@ class InstructionExecutor:
             metadata = document["metadata"]
             finalizers = metadata.get("finalizers") or []
             if uid and metadata.get("uid", uid) != uid:
+                return None
+            if deleted and not metadata.get("deletionTimestamp"):
                 return None
             if (finalizer in finalizers) == present or (present and metadata.get("deletionTimestamp")):
                 return None
