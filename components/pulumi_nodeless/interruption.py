@@ -68,10 +68,7 @@ class InterruptionQueue(pulumi.ComponentResource):
             tags=tags,
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
-        rules = [
-            self._rule(f"{name}-{key}", key, names.interruption_rule(name, cluster, key), queue, tags)
-            for key in RULES
-        ]
+        rules = [self._rule(f"{name}-{key}", cluster, key, queue, tags) for key in RULES]
         aws.sqs.QueuePolicy(
             f"{name}-policy",
             queue_url=queue.url,
@@ -85,11 +82,11 @@ class InterruptionQueue(pulumi.ComponentResource):
         self.register_outputs({"queueName": self.queue_name, "queueArn": self.queue_arn})
 
     def _rule(
-        self, name: str, key: str, called: str | None, queue: aws.sqs.Queue, tags: Mapping[str, str]
+        self, name: str, cluster: str, key: str, queue: aws.sqs.Queue, tags: Mapping[str, str]
     ) -> aws.cloudwatch.EventRule:
         rule = aws.cloudwatch.EventRule(
             name,
-            name=called,
+            name=names.interruption_rule(name, cluster, key),
             description=rule_description(key),
             event_pattern=json.dumps(dict(RULES[key]), sort_keys=True),
             tags=tags,

@@ -33,6 +33,7 @@ QUEUE_LIMIT = 80
 RULE_LIMIT = 64
 REPOSITORY_LIMIT = 256
 _RANDOM_LENGTH = 8
+"""Characters that pulumi-aws appends to a name which it makes up: a hyphen and seven digits."""
 _DIGEST_LENGTH = 8
 CLUSTER_NAME_LIMIT = 100
 _CLUSTER_NAME = re.compile(rf"[0-9A-Za-z][0-9A-Za-z_-]{{0,{CLUSTER_NAME_LIMIT - 1}}}")
@@ -51,9 +52,9 @@ def shorten(name: str, limit: int) -> str:
     return f"{name[: limit - _DIGEST_LENGTH - 1]}-{digest}"
 
 
-def _may_be_made_up(resource: str, limit: int) -> bool:
-    """Whether pulumi-aws can make up a name of a resource's: it appends a hyphen and seven digits."""
-    return len(resource) + _RANDOM_LENGTH <= limit
+def _unless_made_up(resource: str, name: str, limit: int) -> str | None:
+    """The name, where that of a resource leaves no room for what pulumi-aws appends to make one up of it."""
+    return None if len(resource) + _RANDOM_LENGTH <= limit else shorten(name, limit)
 
 
 def hold(urn: str) -> str:
@@ -90,8 +91,8 @@ def controller_policy(cluster: str, part: int = 1) -> str:
 
 
 def cluster_role(resource: str, cluster: str) -> str | None:
-    """The control plane's role; None: Pulumi makes a name up of its resource's, which leaves room."""
-    return None if _may_be_made_up(resource, ROLE_LIMIT) else shorten(f"{cluster}-eksRole", ROLE_LIMIT)
+    """The control plane's role; None: pulumi-aws makes a name up of its resource's."""
+    return _unless_made_up(resource, f"{cluster}-eksRole", ROLE_LIMIT)
 
 
 def pod_execution_role(cluster: str) -> str:
@@ -114,11 +115,9 @@ def interruption_queue(cluster: str) -> str:
     return shorten(cluster, QUEUE_LIMIT)
 
 
-def interruption_rule(component: str, cluster: str, key: str) -> str | None:
-    """A rule that fills the queue; None: Pulumi makes one up of its component's name, which leaves room."""
-    return (
-        None if _may_be_made_up(f"{component}-{key}", RULE_LIMIT) else shorten(f"{cluster}-{key}", RULE_LIMIT)
-    )
+def interruption_rule(resource: str, cluster: str, key: str) -> str | None:
+    """A rule that fills the queue; None: pulumi-aws makes a name up of its resource's."""
+    return _unless_made_up(resource, f"{cluster}-{key}", RULE_LIMIT)
 
 
 def image_repository(cluster: str) -> str:
