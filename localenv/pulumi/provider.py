@@ -83,7 +83,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @property
     def connection(self) -> str:
-        """Which provider resource a call is for: it does not tell, but each is a connection of its own."""
+        """Which provider resource a call is for: calls do not tell, but each has a connection of its own."""
         return _connection.get()
 
     # What a subclass says.

@@ -87,8 +87,13 @@ class KubernetesProvider(Provider):
         self._control_plane = control_plane
         self._api = KubernetesApi.from_kubeconfig(control_plane.kubeconfig)
         self._release = Release()
-        #: What each provider resource has said, by its connection; pulumi-eks has one of its own.
-        self._settings: dict[str, _Settings] = {}
+        #: By the connection of each provider resource; pulumi-eks has one of its own.
+        self._said: dict[str, _Settings] = {}
+
+    @property
+    def _settings(self) -> _Settings:
+        """What the provider resource has said that a call is for."""
+        return self._said[self.connection]
 
     def close(self) -> None:
         """Close the connections to the API server."""
@@ -121,7 +126,7 @@ class KubernetesProvider(Provider):
         # The cluster is not there yet in its first preview.
         there = not wire.is_unknown(kubeconfig)
         asked = os.environ.get(_FORGET) == "true" or inputs.get("deleteUnreachable") in (True, "true")
-        self._settings[self.connection] = _Settings(Mutable.of(inputs), Writing.of(inputs), asked, there)
+        self._said[self.connection] = _Settings(Mutable.of(inputs), Writing.of(inputs), asked, there)
         if not there:
             return
         server = _server(kubeconfig)
@@ -148,24 +153,21 @@ class KubernetesProvider(Provider):
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
         if token == Release.token:
             return self._release.compare(old, new)
-        settings = self._settings[self.connection]
-        difference = objects.compare(old, new, settings.mutable)
-        if settings.is_there and waiting.is_replaced_unready(self._api, new):
+        difference = objects.compare(old, new, self._settings.mutable)
+        if self._settings.is_there and waiting.is_replaced_unready(self._api, new):
             return objects.force_replacement(difference, new)
         return difference
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
         if token == Release.token:
             return self._release.foresee(inputs)
-        settings = self._settings[self.connection]
-        if settings.is_there:
-            settings.writing.foresee_create(self._api, wire.without_none(inputs))
+        if self._settings.is_there:
+            self._settings.writing.foresee_create(self._api, wire.without_none(inputs))
         return dict(inputs) | {"status": wire.UNKNOWN}
 
     def foresee_change(self, token: str, change: Change) -> Outputs:
-        settings = self._settings[self.connection]
-        if token != Release.token and settings.is_there:
-            settings.writing.foresee_update(self._api, wire.without_none(change.new))
+        if token != Release.token and self._settings.is_there:
+            self._settings.writing.foresee_update(self._api, wire.without_none(change.new))
         return super().foresee_change(token, change)
 
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
@@ -174,14 +176,14 @@ class KubernetesProvider(Provider):
             return identity, self._read_release(identity, inputs)
         obj = wire.without_none(inputs)
         path = waiting.wait_until_served(self._api, obj, self.cancelled)
-        made = self._settings[self.connection].writing.create(self._api, obj)
+        made = self._settings.writing.create(self._api, obj)
         return self._finish_write(made, path, inputs, timeout)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
         try:
             return self._read(token, identity, inputs)
         except ApiUnreachable as error:
-            if self._settings[self.connection].forgets:
+            if self._settings.forgets:
                 return None
             raise ResourceFailed(f"{error}\n{_UNREACHABLE}") from error
 
@@ -207,7 +209,7 @@ class KubernetesProvider(Provider):
             return self._read_release(identity, change.new)
         obj = wire.without_none(change.new)
         path = waiting.wait_until_served(self._api, obj, self.cancelled)
-        changed = self._settings[self.connection].writing.update(self._api, obj)
+        changed = self._settings.writing.update(self._api, obj)
         return self._finish_write(changed, path, change.new, timeout)[1]
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
@@ -215,7 +217,7 @@ class KubernetesProvider(Provider):
             self._delete(token, identity, inputs, state, timeout)
         except ApiUnreachable as error:
             # Deleting a Release, the real provider does not ask whether it may forget it (its issue 2675).
-            if token == Release.token or not self._settings[self.connection].forgets:
+            if token == Release.token or not self._settings.forgets:
                 raise ResourceFailed(f"{error}\n{_UNREACHABLE}") from error
 
     def _delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
