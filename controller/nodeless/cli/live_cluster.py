@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from nodeless.api.kinds import NODE_POOL, NODE_POOL_V1BETA1
 from nodeless.cli.kubeconfig import ClusterUnreadable
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws import AwsProvider
@@ -39,7 +40,6 @@ from nodeless.kube.vertical_autoscaling import watched_vertical_autoscalers
 from nodeless.launch.overlays import evaluate, with_named_zones
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
-from nodeless.model.labels import CORE_GROUP
 from nodeless.model.neighbors import CLUSTER_AUTOSCALER, ScalingGroup
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
@@ -243,15 +243,15 @@ async def _snapshot(
 async def older_pools(client: ApiClient) -> str:
     """What to say of a cluster whose pools are of a version that is read from files alone; empty: nothing."""
     try:
-        group = await client.get(f"/apis/{CORE_GROUP}")
+        group = await client.get(f"/apis/{NODE_POOL.group}")
     except (ApiError, ApiUnavailable):
         return ""
     versions = {each["version"] for each in group["versions"]}
-    if "v1beta1" not in versions or "v1" in versions:
+    if NODE_POOL_V1BETA1.version not in versions or NODE_POOL.version in versions:
         return ""
-    kinds = "nodepools,ec2nodeclasses,nodeclaims,nodes,pods,daemonsets"
+    older, kinds = NODE_POOL_V1BETA1.api_version, "nodepools,ec2nodeclasses,nodeclaims,nodes,pods,daemonsets"
     return (
-        f"pools are left out: the cluster serves {CORE_GROUP}/v1beta1, which is read from files only;"
+        f"pools are left out: the cluster serves {older}, which is read from files only;"
         f" hint: kubectl get {kinds} -A -o yaml > cluster.yaml, then give cluster.yaml as an argument"
     )
 
