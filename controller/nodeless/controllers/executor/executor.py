@@ -204,8 +204,7 @@ class InstructionExecutor:
         """Add or remove one entry, whatever others do at the same time (the version guards the list).
 
         With a `uid` only of that object, not of another one that has come under its name; with `deleted` only
-        of one that is being deleted.
-        Gives back the metadata written; None when there was nothing to change.
+        of one that is being deleted. Gives back the metadata written; None when there was nothing to change.
         """
         try:
             document = await self._client.get(path)
