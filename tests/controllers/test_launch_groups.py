@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from nodeless.model.labels import LAUNCH_GROUP
 from tests.controllers.world import CLAIMS, NODES, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
 LARGE = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large"]}
+GROUP = "nodeless.dev/launch-group"
 PODS = [f"web-{number}" for number in range(5)]
 
 
@@ -22,7 +22,7 @@ def capacity_by_group(aws):
     found = Counter()
     for call in fleet_calls(aws):
         tags = {tag["Key"]: tag["Value"] for tag in call["parameters"]["TagSpecifications"][0]["Tags"]}
-        found[tags.get(LAUNCH_GROUP)] += capacity(call)
+        found[tags.get(GROUP)] += capacity(call)
     return found
 
 
@@ -50,7 +50,7 @@ def test_five_equal_nodes_are_one_fleet_request_and_each_pod_runs(scene, aws):
         owners = {claim["status"]["providerID"] for claim in claims}
         assert len(owners) == 5
         annotations = [claim["metadata"]["annotations"] for claim in claims]
-        groups = Counter(own.get("nodeless.dev/launch-group") for own in annotations)
+        groups = Counter(own.get(GROUP) for own in annotations)
         assert groups == capacity_by_group(aws)
         # A pod that kube-scheduler refused too late for the window gets a node by itself, without a group.
         assert groups[None] <= 1
